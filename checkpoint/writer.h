@@ -1,0 +1,46 @@
+// Writes one checkpoint, whole or not at all: files are written and synced in a private directory
+// aside, which one rename makes visible. After any failure the temporary directory is gone, what
+// was there before is untouched and the process is healthy: it may train on and save again later.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/archive.h"
+
+namespace fathom::checkpoint {
+
+struct SaveInfo {
+  int64_t step = 0;
+  std::string run_id;
+  int64_t attempt = 0;
+  std::string provenance = "{}";  // a JSON object: config hash, data fingerprint, versions, ...
+  std::optional<Metric> metric;
+  int64_t fencing_token = 0;
+};
+
+struct SaveHooks {
+  // Called just before the rename; throws if the run is no longer ours. The save is then void.
+  std::function<void()> check_fence;
+  // Called with the name of each stage as it begins: "building", "state", "manifest", "rename",
+  // "renamed", and from a CheckpointDirectory also "retention". May throw or end the process.
+  std::function<void(std::string_view)> stage;
+};
+
+struct SaveResult {
+  std::filesystem::path path;
+  int64_t bytes = 0;  // of both files
+  double seconds = 0;
+};
+
+// `destination` is the checkpoint's directory; one that is there already is replaced in one step.
+// IoError: the disk or the system says no. TrainingError: an array is not finite (names the first).
+[[nodiscard]] SaveResult write_checkpoint(const std::filesystem::path& destination,
+                                          const SavingArchive& archive, const SaveInfo& info,
+                                          const SaveHooks& hooks = {});
+
+}  // namespace fathom::checkpoint

@@ -1,0 +1,70 @@
+// Parameters and the flat buffers they live in. Weights, gradients and both Adam moments are four
+// buffers with one layout: the order in which backward finishes the gradients, so that the
+// reducer's buckets fill from front to back while backward is still running.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace fathom::core {
+
+// What a parameter is for; init rules and topologies speak of roles, never of names.
+enum class Role {
+  kEmbedding,
+  kQuery, kKeyValue, kAttentionIn, kAttentionOut,  // kAttentionIn: q, k and v in one matrix
+  kFeedForwardIn, kFeedForwardOut,
+  kOutput,  // projection to the vocabulary
+  kBias, kAttentionOutBias, kNormGain, kNormBias,
+};
+
+struct Parameter {
+  std::string name;            // "encoder.3.feed_forward.fc1.weight"
+  Role role = Role::kBias;
+  std::vector<int64_t> shape;  // as users see it; `value` is (rows, cols) with vectors as one row
+  int64_t offset = 0;          // first element in the flat buffers
+  Tensor value, grad;
+  int64_t fan_in = 0, fan_out = 0;  // of the matrix it belongs to (a bias: of its weight)
+
+  [[nodiscard]] int64_t numel() const { return value.numel(); }
+};
+
+// A zeroed, aligned heap buffer as one row of `count` elements.
+[[nodiscard]] Tensor allocate_flat(int64_t count, DType dtype);
+
+class ParameterStore {
+ public:
+  explicit ParameterStore(DType dtype) : dtype_(dtype) {}
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  // Declares a parameter; its tensors are empty until freeze(). References stay valid.
+  Parameter& add(std::string name, Role role, std::vector<int64_t> shape, int64_t fan_in = 0,
+                 int64_t fan_out = 0);
+  // Lays out and allocates the weights; parameters are declared in the order forward uses them and
+  // laid out in reverse. Gradients are bound later, since their buffer belongs to the reducer.
+  void freeze();
+  // Points every parameter's `grad` into `flat` (one row of size() elements).
+  void bind_gradients(const Tensor& flat);
+
+  [[nodiscard]] int64_t size() const { return size_; }
+  // Elements from the parameter's offset to the next one's: its own, and what aligns its successor.
+  [[nodiscard]] static int64_t padded_count(const Parameter& p);
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] const Tensor& weights() const { return weights_; }
+  // In the order of declaration.
+  [[nodiscard]] const std::vector<std::unique_ptr<Parameter>>& all() const { return parameters_; }
+  [[nodiscard]] Parameter& find(const std::string& name) const;
+
+ private:
+  DType dtype_;
+  int64_t size_ = 0;
+  Tensor weights_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+};
+
+}  // namespace fathom::core

@@ -1,0 +1,107 @@
+// What ran forward, in order, with the rule that undoes each step. Entries stand in execution
+// order, so walking them backwards is already a topological order, and the arena's bottom can be
+// given back as they go. A tape that does not record runs models for evaluation.
+//
+// The gradient of a variable may be one tensor shared by several variables (the dual stream of
+// ResiDual hands the same one to every block); it is added to in place only by its sole owner.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "core/autograd/parameter.h"
+#include "core/ops/dropout.h"
+#include "core/tensor/device.h"
+
+namespace fathom::core {
+
+class Tape;
+
+// A value of the graph: a handle, cheap to copy.
+class Var {
+ public:
+  Var() = default;
+  [[nodiscard]] const Tensor& value() const { return node_->value; }
+  [[nodiscard]] const Tensor& grad() const { return node_->grad; }  // of a leaf, after backward
+  [[nodiscard]] Tape& tape() const { return *node_->tape; }
+  [[nodiscard]] bool is_set() const { return node_ != nullptr; }
+
+ private:
+  friend class Tape;
+  struct Node {
+    Tape* tape;
+    Tensor value, grad;
+    bool needs_grad;
+  };
+  std::shared_ptr<Node> node_;
+};
+
+// How the model runs this time.
+struct Mode {
+  bool recording = true;      // keep what backward needs
+  bool fixed_tiles = false;   // results of a row do not depend on what shares the batch
+  bool dropping = true;       // dropout on
+  DropoutStep dropout = {};
+};
+
+class Tape {
+ public:
+  using Backward = std::function<void(const Tensor& dy)>;
+  using ReadyHook = std::function<void(const Parameter&)>;
+
+  Tape(Device& device, DType dtype, Mode mode);
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  [[nodiscard]] Device& device() const { return device_; }
+  [[nodiscard]] const Kernels& kernels() const { return device_.kernels(); }
+  [[nodiscard]] ThreadPool& pool() const { return device_.pool(); }
+  [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] const Mode& mode() const { return mode_; }
+  [[nodiscard]] bool is_recording() const { return mode_.recording; }
+
+  // Memory: `keep` lives until the entry recorded next is undone; `scratch` until its handle dies.
+  [[nodiscard]] Tensor keep(int64_t rows, int64_t cols);
+  [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols);
+
+  // No dropout when the mode says so or p is 0. `site` tells the model's dropouts apart.
+  [[nodiscard]] Dropout dropout(uint64_t site, double p, RowIds rows) const;
+
+  // A leaf whose gradient is wanted (tests), or a constant.
+  [[nodiscard]] Var leaf(Tensor value);
+  [[nodiscard]] Var constant(Tensor value);
+
+  // Wraps an op's result. `parameters`: those whose gradients `backward` accumulates into.
+  Var record(Tensor value, std::span<const Var> inputs, std::span<const Parameter* const> parameters,
+             Backward backward);
+
+  // Adds `grad` to what `v` has received so far. For use inside a Backward.
+  void accumulate(const Var& v, Tensor grad);
+
+  // Undoes everything, starting from d(loss)/d(output) = `seed`. Each parameter is announced to
+  // `ready` when its gradient is final. Consumes the tape. Without a seed `output` must be the loss
+  // of an op that carries its weight itself (linear_cross_entropy).
+  void backward(const Var& output, Tensor seed = {}, const ReadyHook& ready = {});
+
+ private:
+  struct Entry {
+    std::shared_ptr<Var::Node> out;  // null: a parameter becomes ready
+    Backward backward;
+    const Parameter* parameter = nullptr;
+    Arena::Mark mark = 0;
+  };
+  Var make(Tensor value, bool needs_grad);
+
+  Device& device_;
+  DType dtype_;
+  Mode mode_;
+  Arena::Mark start_, last_mark_;
+  std::vector<Entry> entries_;
+  std::unordered_set<const Parameter*> seen_;
+};
+
+}  // namespace fathom::core

@@ -1,0 +1,110 @@
+#include "core/base/thread_pool.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace fathom {
+
+// Work is announced by a new generation number. A worker spins for a moment (the next loop of a
+// step is microseconds away) and then sleeps, so that an idle pool leaves its cores to others.
+struct ThreadPool::Impl {
+  std::vector<std::thread> workers;
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<bool> stopping{false};
+
+  const std::function<void(int64_t)>* task = nullptr;
+  int64_t count = 0;
+  std::atomic<int64_t> next{0};
+  std::atomic<int> working{0};
+  std::exception_ptr error;
+
+  void drain() {
+    try {
+      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) (*task)(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      next.store(count);
+    }
+  }
+
+  void work() {
+    uint64_t seen = 0;
+    for (;;) {
+      for (int spin = 0; spin < 2000 && generation.load(std::memory_order_acquire) == seen; ++spin)
+        __builtin_ia32_pause();
+      if (generation.load(std::memory_order_acquire) == seen) {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return generation.load() != seen; });
+      }
+      if (stopping.load()) return;
+      seen = generation.load(std::memory_order_acquire);
+      drain();
+      if (working.fetch_sub(1) == 1) {
+        const std::lock_guard lock(mutex);
+        done.notify_one();
+      }
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : threads_(threads), impl_(std::make_unique<Impl>()) {
+  require(threads >= 1, "thread pool: needs at least 1 thread, got ", threads);
+  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([this] { impl_->work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+    ++impl_->generation;
+  }
+  impl_->wake.notify_all();
+  for (std::thread& worker : impl_->workers) worker.join();
+}
+
+void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& task) {
+  if (threads_ == 1 || count <= 1) {
+    for (int64_t i = 0; i < count; ++i) task(i);
+    return;
+  }
+  Impl& pool = *impl_;
+  {
+    const std::lock_guard lock(pool.mutex);
+    pool.task = &task;
+    pool.count = count;
+    pool.next = 0;
+    pool.error = nullptr;
+    pool.working = threads_ - 1;
+    ++pool.generation;
+  }
+  pool.wake.notify_all();
+  pool.drain();
+  for (int spin = 0; spin < 2000 && pool.working.load(std::memory_order_acquire) != 0; ++spin)
+    __builtin_ia32_pause();
+  if (pool.working.load(std::memory_order_acquire) != 0) {
+    std::unique_lock lock(pool.mutex);
+    pool.done.wait(lock, [&] { return pool.working.load() == 0; });
+  }
+  if (pool.error) std::rethrow_exception(pool.error);
+}
+
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  const int n = CPU_COUNT(&set);
+  return n > 0 ? n : 1;
+}
+
+}  // namespace fathom

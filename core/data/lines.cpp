@@ -1,0 +1,195 @@
+#include "core/data/lines.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <zlib.h>
+
+#include "core/base/error.h"
+
+namespace fathom::core {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none
+// (Unicode 15, table 3-7).
+size_t sequence_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t{0}; };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const uint8_t first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first < 0xC2) return 0;
+  if (first < 0xE0) return continues(1) ? 2 : 0;
+  if (first < 0xF0) {
+    const bool overlong = first == 0xE0 && second < 0xA0;
+    const bool surrogate = first == 0xED && second > 0x9F;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first > 0xF4) return 0;
+  const bool overlong = first == 0xF0 && second < 0x90;
+  const bool too_large = first == 0xF4 && second > 0x8F;
+  return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
+}
+
+LineFault fault_of(std::string_view line) {
+  if (int64_t(line.size()) > kLongestLineBytes) return LineFault::kTooLong;
+  if (find_invalid_utf8(line) != std::string_view::npos) return LineFault::kInvalidUtf8;
+  if (line.find('\0') != std::string_view::npos) return LineFault::kNulByte;
+  if (line.ends_with('\r')) return LineFault::kCarriageReturn;
+  return LineFault::kNone;
+}
+
+std::string read_plain(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  require<IoError>(file != nullptr, "text: ", path, " cannot be opened: ", std::strerror(errno));
+  std::string bytes;
+  std::array<char, 1 << 16> buffer;
+  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get()))
+    bytes.append(buffer.data(), n);
+  require<IoError>(std::ferror(file.get()) == 0, "text: ", path,
+                   " cannot be read: ", std::strerror(errno));
+  return bytes;
+}
+
+std::string read_gzip(const std::string& path) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rbe"), &gzclose_r);
+  require<IoError>(file != nullptr, "text: ", path, " cannot be opened: ", std::strerror(errno));
+  std::string bytes;
+  std::array<char, 1 << 16> buffer;
+  int n = 0;
+  while ((n = gzread(file.get(), buffer.data(), unsigned(buffer.size()))) > 0)
+    bytes.append(buffer.data(), size_t(n));
+  int error = Z_OK;
+  const char* text = gzerror(file.get(), &error);
+  // gzread ends a cut-off file like a whole one and leaves Z_BUF_ERROR behind.
+  require<DataError>(n == 0 && error == Z_OK, "text: ", path, " is a damaged gzip file (",
+                     error == Z_BUF_ERROR ? "cut off" : text, "); copy it again");
+  require<DataError>(bytes.empty() || gzdirect(file.get()) == 0, "text: ", path,
+                     " is not in gzip format; take .gz off its name");
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view reason(LineFault fault) {
+  switch (fault) {
+    case LineFault::kNone:
+      break;
+    case LineFault::kInvalidUtf8:
+      return "invalid_utf8";
+    case LineFault::kCarriageReturn:
+      return "carriage_return";
+    case LineFault::kNulByte:
+      return "nul_byte";
+    case LineFault::kTooLong:
+      return "too_long";
+  }
+  return "none";
+}
+
+size_t find_invalid_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t n = sequence_length(text.substr(i, 4));
+    if (n == 0) return i;
+    i += n;
+  }
+  return std::string_view::npos;
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\v\f\n") == std::string_view::npos;
+}
+
+std::string mended(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  std::string out;
+  out.reserve(line.size());
+  for (size_t i = 0; i < line.size();) {
+    const size_t n = sequence_length(line.substr(i, 4));
+    const std::string_view piece = n == 0            ? kReplacement
+                                   : line[i] == '\0' ? std::string_view(" ")
+                                                     : line.substr(i, n);
+    if (int64_t(out.size() + piece.size()) > kLongestLineBytes) break;
+    out += piece;
+    i += n == 0 ? 1 : n;
+  }
+  return out;
+}
+
+Text::Text(std::string name, std::string bytes) : name_(std::move(name)), bytes_(std::move(bytes)) {
+  if (bytes_.starts_with(kByteOrderMark)) {
+    skipped_bytes_ = int64_t(kByteOrderMark.size());
+    bytes_.erase(0, kByteOrderMark.size());
+  }
+  size_t begin = 0;
+  while (begin < bytes_.size()) {
+    const size_t end = std::min(bytes_.find('\n', begin), bytes_.size());
+    begin_.push_back(int64_t(begin));
+    faults_.push_back(fault_of(std::string_view(bytes_).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  // As if every line ended in LF, the last one too.
+  begin_.push_back(int64_t(bytes_.size()) + (bytes_.ends_with('\n') || bytes_.empty() ? 0 : 1));
+}
+
+std::string_view Text::line(int64_t i) const {
+  const auto begin = size_t(begin_[size_t(i)]), next = size_t(begin_[size_t(i) + 1]);
+  return std::string_view(bytes_).substr(begin, next - begin - 1);
+}
+
+std::string Text::describe_fault(int64_t i) const {
+  const std::string_view text = line(i);
+  size_t at = 0;
+  std::string what;
+  switch (fault(i)) {
+    case LineFault::kNone:
+      what = "nothing is wrong";
+      break;
+    case LineFault::kInvalidUtf8: {
+      at = find_invalid_utf8(text);
+      std::array<char, 8> hex;
+      std::snprintf(hex.data(), hex.size(), "0x%02X", unsigned{uint8_t(text[at])});
+      what = join("byte ", hex.data(), " is not UTF-8 here");
+      break;
+    }
+    case LineFault::kCarriageReturn:
+      at = text.size() - 1;
+      what = "carriage return before the line feed (Windows line ends)";
+      break;
+    case LineFault::kNulByte:
+      at = text.find('\0');
+      what = "NUL byte";
+      break;
+    case LineFault::kTooLong:
+      what = join("line of ", text.size(), " bytes, the most is ", kLongestLineBytes);
+      break;
+  }
+  const int64_t offset = skipped_bytes_ + begin_[size_t(i)] + int64_t(at);
+  const size_t column = at + 1 + (i == 0 ? size_t(skipped_bytes_) : 0);
+  return join(name_, ":", i + 1, ":", column, ": ", what, " (byte ", offset, " of the file)");
+}
+
+std::filesystem::path find_text(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return path;
+  std::filesystem::path zipped = path;
+  zipped += ".gz";
+  require<DataError>(std::filesystem::exists(zipped, ignored), "text: neither ", path.string(),
+                     " nor ", zipped.string(),
+                     " exists; check data.train, data.valid, data.test, data.source, data.target");
+  return zipped;
+}
+
+Text read_text(const std::filesystem::path& path) {
+  const std::string found = find_text(path).string();
+  require<IoError>(!std::filesystem::is_directory(found), "text: ", found, " is a directory");
+  return {found, found.ends_with(".gz") ? read_gzip(found) : read_plain(found)};
+}
+
+}  // namespace fathom::core

@@ -1,0 +1,41 @@
+// What the model reads: the real tokens of some pairs, one sentence behind the other, no padding.
+// Source sentences end in EOS. The decoder's input is EOS and the target; what it must predict is
+// the target and EOS. A decoder-only batch has no source rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/ops/dropout.h"
+#include "core/ops/segments.h"
+
+namespace fathom::core {
+
+struct PackedBatch {
+  std::vector<int32_t> source;            // (Ts)  tokens
+  std::vector<int32_t> source_position;   // (Ts)  0, 1, ... in each sentence
+  std::vector<uint32_t> source_sentence;  // (Ts)  index in the data set of the row's pair
+  std::vector<int32_t> decoder_input;     // (Tt)
+  std::vector<int32_t> target;            // (Tt)
+  std::vector<int32_t> target_position;   // (Tt)
+  std::vector<uint32_t> target_sentence;  // (Tt)
+  Segments source_segments;               // S segments, or none
+  Segments target_segments;               // S segments
+  std::vector<int64_t> sentence_id;       // (S)  index in the data set of each segment's pair
+
+  [[nodiscard]] int64_t sentences() const { return int64_t(sentence_id.size()); }
+  // For dropout; valid while this batch lives.
+  [[nodiscard]] RowIds source_rows() const;
+  [[nodiscard]] RowIds target_rows() const;
+};
+
+// Packs `pairs` in the order given. `sources`, when not empty, names for each of them the pair
+// whose source is read in its place: the source gain compares the loss under foreign sources with
+// the loss under the right ones. InvalidArgument for an index that is not in the data set, and when
+// `sources` has another length than `pairs` or the data set has no sources.
+[[nodiscard]] PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
+                               std::span<const int64_t> sources = {});
+
+}  // namespace fathom::core

@@ -1,0 +1,215 @@
+#include "core/data/prepare.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/thread_pool.h"
+#include "core/data/files.h"
+#include "core/data/prepared_directory.h"
+
+namespace fathom::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The texts of all splits, read once: what is hashed is what is used.
+struct Texts {
+  CorpusFiles train;
+  std::optional<CorpusFiles> valid, test;
+};
+
+std::optional<CorpusFiles> read_split(const DataConfig& config, const std::string& prefix,
+                                      bool decoder_only) {
+  if (prefix.empty()) return std::nullopt;
+  return read_corpus(prefix, config.source, config.target, decoder_only);
+}
+
+Texts read_texts(const DataConfig& config, bool decoder_only) {
+  require(!config.train.empty(), "data.train: empty, it must be the prefix of the training text");
+  require(config.max_length >= 1, "data.max_length: ", config.max_length,
+          ", it must be at least 1");
+  require(decoder_only || config.source != config.target, "data.source: \"", config.source,
+          "\" is the same as data.target; they name the two sides");
+  return {*read_split(config, config.train, decoder_only),
+          read_split(config, config.valid, decoder_only),
+          read_split(config, config.test, decoder_only)};
+}
+
+std::string fingerprint_of(const Texts& texts, const DataConfig& config, bool decoder_only) {
+  std::string all =
+      join("format ", kPreparedFormat, "\ndecoder_only ", decoder_only, "\nsource ",
+           decoder_only ? "" : config.source, "\ntarget ", config.target, "\nvocabulary_size ",
+           config.vocabulary_size, "\ntokenizer ", int(config.tokenizer), "\nmax_length ",
+           config.max_length, "\non_bad_line ", int(config.on_bad_line));
+  const auto add = [&](std::string_view name, const CorpusFiles* files) {
+    if (files == nullptr) return;
+    if (files->source) all += join("\n", name, " source ", content_hash(files->source->bytes()));
+    all += join("\n", name, " target ", content_hash(files->target.bytes()));
+  };
+  add("train", &texts.train);
+  add("valid", texts.valid ? &*texts.valid : nullptr);
+  add("test", texts.test ? &*texts.test : nullptr);
+  return content_hash(all);
+}
+
+// Many sentences per task keep the pool's overhead out of sight; the result does not depend on it.
+std::vector<TokenPair> encode(const Corpus& corpus, const Tokenizer& tokenizer,
+                              const std::function<void(double)>& progress) {
+  constexpr int64_t kPerTask = 512, kTasksPerRound = 64;
+  std::vector<TokenPair> pairs(size_t(corpus.size()));
+  ThreadPool pool(available_cores());
+  for (int64_t first = 0; first < corpus.size(); first += kPerTask * kTasksPerRound) {
+    progress(double(first) / double(corpus.size()));
+    pool.run(kTasksPerRound, [&](int64_t task) {
+      const int64_t begin = first + task * kPerTask;
+      const int64_t end = std::min(begin + kPerTask, corpus.size());
+      for (int64_t i = begin; i < end; ++i) {
+        TokenPair& pair = pairs[size_t(i)];
+        if (!corpus.source.empty()) pair.source = tokenizer.encode(corpus.source[size_t(i)]);
+        pair.target = tokenizer.encode(corpus.target[size_t(i)]);
+      }
+    });
+  }
+  progress(1);
+  return pairs;
+}
+
+// Drops what shows only in tokens: sides that normalise to nothing (a no-break space), long pairs.
+Dataset training_set(const Corpus& corpus, const Tokenizer& tokenizer, int64_t max_length,
+                     SplitReport& report, const std::function<void(double)>& progress) {
+  const bool decoder_only = corpus.source.empty();
+  std::vector<TokenPair> pairs = encode(corpus, tokenizer, progress);
+  std::erase_if(pairs, [&](const TokenPair& pair) {
+    const size_t longest = std::max(pair.source.size(), pair.target.size());
+    const char* why = !decoder_only && pair.source.empty() ? "empty_source"
+                      : pair.target.empty()                ? "empty_target"
+                      : int64_t(longest) > max_length      ? "too_long"
+                                                           : nullptr;
+    if (why != nullptr) ++report.counts[why];
+    return why != nullptr;
+  });
+  report.pairs = int64_t(pairs.size());
+  require<DataError>(!pairs.empty(), "corpus: all ", report.lines, " training pairs were dropped (",
+                     describe(report.counts), "); is data.max_length ", max_length, " too small?");
+  return Dataset::from_pairs(pairs, decoder_only);
+}
+
+fs::path directory_of(const DataConfig& config, const std::string& fingerprint) {
+  if (config.directory.empty()) return fs::path(".fathom") / "data" / fingerprint;
+  fs::path directory = fs::path(config.directory).lexically_normal();
+  if (!directory.has_filename()) directory = directory.parent_path();  // a slash at the end
+  require(directory.has_filename() && directory != "." && directory.filename() != "..",
+          "data.directory: \"", config.directory, "\" cannot be a data set; name a directory");
+  return directory;
+}
+
+PreparedData build(const Texts& texts, const DataConfig& config, const PrepareProgress& progress) {
+  const auto phase = [&](const char* name) {
+    return [&progress, name](double fraction) { progress(name, fraction); };
+  };
+  Corpus train = training_corpus(texts.train, config.on_bad_line);
+  std::optional<Corpus> valid, test;
+  // Before the long work, so that a bad line in test is not found after it.
+  if (texts.valid) valid = evaluation_corpus(*texts.valid, config.on_bad_line);
+  if (texts.test) test = evaluation_corpus(*texts.test, config.on_bad_line);
+
+  progress("learning the tokenizer", 0);
+  auto tokenizer = std::make_shared<const Tokenizer>(
+      Tokenizer::train(train.source, train.target, config.tokenizer, config.vocabulary_size));
+  progress("learning the tokenizer", 1);
+
+  std::map<std::string, SplitReport> reports;
+  SplitReport& report = reports["train"];
+  report = {texts.train.target.size(), 0, std::move(train.counts)};
+  PreparedData data{
+      .directory = {},
+      .fingerprint = {},
+      .content_hash = {},
+      .tokenizer = tokenizer,
+      .train = training_set(train, *tokenizer, config.max_length, report, phase("encoding")),
+      .valid = {},
+      .test = {},
+      .reports = std::move(reports),
+      .notes = std::move(train.notes),
+      .built = true};
+  const auto add = [&](const char* name, const std::optional<Corpus>& corpus,
+                       std::optional<Dataset>& split) {
+    if (!corpus) return;
+    SplitReport& counts = data.reports[name];
+    split = encode_evaluation(*corpus, *tokenizer, config.max_length, counts);
+    data.notes.insert(data.notes.end(), corpus->notes.begin(), corpus->notes.end());
+    if (counts.counts.contains("truncated"))
+      data.notes.push_back(join("data.", name, ": cut ", counts.counts["truncated"], " of ",
+                                counts.pairs, " pairs to data.max_length ", config.max_length));
+  };
+  add("valid", valid, data.valid);
+  add("test", test, data.test);
+  data.unigram_entropy = unigram_entropy(data.train);
+  data.content_hash = hash_contents(data);
+  return data;
+}
+
+}  // namespace
+
+PreparedData prepare(const DataConfig& config, bool decoder_only,
+                     const PrepareProgress& progress_or_none) {
+  const PrepareProgress progress =
+      progress_or_none ? progress_or_none : [](std::string_view, double) {};
+  progress("reading the text", 0);
+  const Texts texts = read_texts(config, decoder_only);
+  const std::string fingerprint = fingerprint_of(texts, config, decoder_only);
+  const fs::path directory = directory_of(config, fingerprint);
+  progress("reading the text", 1);
+
+  // Without the lock first: a whole set may lie where this process cannot write.
+  std::string why_not;
+  if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
+
+  std::error_code error;
+  if (directory.has_parent_path()) fs::create_directories(directory.parent_path(), error);
+  require<IoError>(!error, "data: creating ", directory.parent_path().string(), ": ",
+                   error.message());
+  const FileLock lock(fs::path(directory) += ".lock",
+                      [&] { progress("waiting for another process to prepare", 0); });
+  if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
+
+  refuse_foreign_files(directory);  // before the long work
+  PreparedData data = build(texts, config, progress);
+  data.fingerprint = fingerprint;
+  data.directory = directory;
+  progress("writing", 0);
+  write_prepared(directory, data);
+  progress("writing", 1);
+
+  // What was written is what will be read by everybody else; read it like them.
+  const std::string rebuilt = why_not;
+  auto written = open_prepared(directory, fingerprint, why_not);
+  require<IoError>(written.has_value(), "data: ", directory.string(),
+                   " cannot be read back: ", why_not);
+  written->built = true;
+  if (!rebuilt.empty())
+    written->notes.push_back(join("rebuilt ", directory.string(), ": ", rebuilt));
+  return *std::move(written);
+}
+
+Corpus evaluation_text(const DataConfig& config, const std::string& prefix, bool decoder_only) {
+  return evaluation_corpus(read_corpus(prefix, config.source, config.target, decoder_only),
+                           config.on_bad_line);
+}
+
+Dataset encode_evaluation(const Corpus& corpus, const Tokenizer& tokenizer, int64_t max_length,
+                          SplitReport& report) {
+  const bool decoder_only = corpus.source.empty();
+  std::vector<TokenPair> pairs = encode(corpus, tokenizer, [](double) {});
+  report = {corpus.size(), corpus.size(), corpus.counts};
+  for (TokenPair& pair : pairs) {
+    if (int64_t(std::max(pair.source.size(), pair.target.size())) <= max_length) continue;
+    ++report.counts["truncated"];
+    pair.source.resize(std::min(pair.source.size(), size_t(max_length)));
+    pair.target.resize(std::min(pair.target.size(), size_t(max_length)));
+  }
+  return Dataset::from_pairs(pairs, decoder_only);
+}
+
+}  // namespace fathom::core

@@ -1,0 +1,66 @@
+// From text files to a tokenizer and the data sets of the three splits. The result is a directory:
+//
+//   data.json         what is below, with the hash of every file; written last
+//   tokenizer.model   train.bin   valid.bin   test.bin
+//
+// It is named by a fingerprint of the texts and of the keys that shape the result, built once under
+// a lock, aside, and made visible by one rename; any number of processes may ask for it at once. A
+// set that is stale or damaged is built again.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/config.h"
+#include "core/data/corpus.h"
+#include "core/data/dataset.h"
+#include "core/data/tokenizer.h"
+
+namespace fathom::core {
+
+// What became of the lines of one split. In training `counts` are dropped pairs by reason; in
+// validation and test, pairs that were mended or cut ("truncated"), but kept.
+struct SplitReport {
+  int64_t lines = 0;
+  int64_t pairs = 0;
+  DropCounts counts;
+};
+
+struct PreparedData {
+  std::filesystem::path directory;
+  std::string fingerprint;   // of the texts and the keys
+  std::string content_hash;  // of tokenizer and tokens: ranks must agree on it
+  std::shared_ptr<const Tokenizer> tokenizer;
+  Dataset train;
+  std::optional<Dataset> valid, test;          // where the config names them
+  std::map<std::string, SplitReport> reports;  // by "train", "valid", "test"
+  double unigram_entropy = 0;                  // nats, target tokens of train with EOS
+  std::vector<std::string> notes;              // for a person: what was unusual
+  bool built = false;                          // by this call
+};
+
+// `phase` is what goes on now, `fraction` how much of that phase is done, 0 to 1.
+using PrepareProgress = std::function<void(std::string_view phase, double fraction)>;
+
+// DataError for what is wrong with the texts, InvalidArgument for the config (also when
+// data.directory holds files that are not of a data set), IoError when the disk says no.
+[[nodiscard]] PreparedData prepare(const DataConfig& config, bool decoder_only,
+                                   const PrepareProgress& progress = {});
+
+// The raw lines of valid or test (`prefix` is one of the config's), n lines in, n out: what to
+// translate, and the references to score against.
+[[nodiscard]] Corpus evaluation_text(const DataConfig& config, const std::string& prefix,
+                                     bool decoder_only);
+
+// The tokens of `corpus` for validation and test: every pair stays, a side over `max_length` tokens
+// is cut and its pair counted as "truncated" in report.counts.
+[[nodiscard]] Dataset encode_evaluation(const Corpus& corpus, const Tokenizer& tokenizer,
+                                        int64_t max_length, SplitReport& report);
+
+}  // namespace fathom::core

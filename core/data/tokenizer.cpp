@@ -1,0 +1,134 @@
+#include "core/data/tokenizer.h"
+
+#include <cstdlib>
+#include <unordered_map>
+#include <utility>
+
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include "core/base/error.h"
+#include "core/data/files.h"
+
+namespace fathom::core {
+namespace {
+
+class Sentences final : public sentencepiece::SentenceIterator {
+ public:
+  Sentences(std::span<const std::string> first, std::span<const std::string> second)
+      : first_(first), second_(second) {}
+  bool done() const override { return next_ == first_.size() + second_.size(); }
+  void Next() override { ++next_; }
+  const std::string& value() const override {
+    return next_ < first_.size() ? first_[next_] : second_[next_ - first_.size()];
+  }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::span<const std::string> first_, second_;
+  size_t next_ = 0;
+};
+
+// SentencePiece prints a source location first: "Internal: trainer.cc(580) [...] Vocabulary ...".
+// What a person can use starts with "Vocabulary size"; without it the whole text is passed on.
+std::string told_by(const sentencepiece::util::Status& status) {
+  const std::string text = status.ToString();
+  const size_t at = text.find("Vocabulary size");
+  return at == std::string::npos ? text : text.substr(at);
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  sentencepiece::SentencePieceProcessor processor;
+  std::string bytes;
+};
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Tokenizer Tokenizer::train(std::span<const std::string> source, std::span<const std::string> target,
+                           TokenizerKind kind, int64_t vocabulary_size) {
+  require<DataError>(!source.empty() || !target.empty(), "tokenizer: no sentence to learn from");
+  require(vocabulary_size > 2 && vocabulary_size <= 1'000'000,
+          "tokenizer: data.vocabulary_size is ", vocabulary_size,
+          ", allowed are 3 to 1000000 (two are special)");
+  // One thread: the unigram trainer adds up expectations per thread, so their number would show.
+  // No sampling of sentences: that draws at random.
+  const std::unordered_map<std::string, std::string> settings{
+      {"model_type", kind == TokenizerKind::kBpe ? "bpe" : "unigram"},
+      {"vocab_size", std::to_string(vocabulary_size)},
+      {"character_coverage", "1"},
+      {"byte_fallback", "false"},
+      {"unk_id", std::to_string(kUnknownToken)},
+      {"eos_id", std::to_string(kEndOfSentence)},
+      {"bos_id", "-1"},
+      {"pad_id", "-1"},
+      {"num_threads", "1"},
+      {"input_sentence_size", "0"},
+      {"shuffle_input_sentence", "false"},
+      {"max_sentence_length", std::to_string(int64_t{1} << 20)},
+      {"minloglevel", "2"}};
+  Sentences sentences(source, target);
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
+  require<DataError>(status.ok(), "tokenizer: data.vocabulary_size is ", vocabulary_size,
+                     ", and learning from ", source.size() + target.size(),
+                     " sentences failed: ", told_by(status));
+  return from_bytes(std::move(model));
+}
+
+Tokenizer Tokenizer::from_bytes(std::string model) {
+  auto impl = std::make_unique<Impl>();
+  const auto status = impl->processor.LoadFromSerializedProto(model);
+  require<DataError>(status.ok(), "tokenizer: ", model.size(),
+                     " bytes are no SentencePiece model: ", status.ToString());
+  const int unknown = impl->processor.unk_id(), eos = impl->processor.eos_id();
+  require<DataError>(unknown == kUnknownToken && eos == kEndOfSentence, "tokenizer: unknown is id ",
+                     unknown, " and EOS id ", eos, ", they must be ", kUnknownToken, " and ",
+                     kEndOfSentence, "; was the model learnt by another program?");
+  impl->bytes = std::move(model);
+  return Tokenizer(std::move(impl));
+}
+
+Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  try {
+    return from_bytes(read_file(path));
+  } catch (const DataError& e) {
+    fail<DataError>(path.string(), ": ", e.what());
+  }
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  std::vector<int> ids;
+  const auto status = impl_->processor.Encode({text.data(), text.size()}, &ids);
+  require<DataError>(status.ok(), "tokenizer: cannot encode: ", status.ToString());
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
+  std::vector<int> ids;
+  ids.reserve(tokens.size());
+  for (const int32_t token : tokens) {
+    require(token >= 0 && token < size(), "tokenizer: token ", token, " is not in 0 .. ",
+            size() - 1);
+    if (token != kEndOfSentence) ids.push_back(token);
+  }
+  std::string text;
+  const auto status = impl_->processor.Decode(ids, &text);
+  require<DataError>(status.ok(), "tokenizer: cannot decode: ", status.ToString());
+  return text;
+}
+
+int64_t Tokenizer::size() const { return impl_->processor.GetPieceSize(); }
+
+std::string Tokenizer::piece(int32_t token) const {
+  require(token >= 0 && token < size(), "tokenizer: token ", token, " is not in 0 .. ", size() - 1);
+  return impl_->processor.IdToPiece(token);
+}
+
+const std::string& Tokenizer::bytes() const { return impl_->bytes; }
+
+}  // namespace fathom::core

@@ -1,0 +1,64 @@
+#include "core/model/init.h"
+
+#include <cmath>
+
+#include "core/base/philox.h"
+
+namespace fathom::core {
+namespace {
+
+struct Rule {
+  enum class Kind { kConstant, kUniform, kNormal } kind;
+  double value;  // the constant, the bound, the standard deviation
+};
+
+Rule xavier(double fan_in, double fan_out, double gain = 1) {
+  return {Rule::Kind::kUniform, gain * std::sqrt(6 / (fan_in + fan_out))};
+}
+
+Rule rule_for(const Parameter& p, const ModelConfig& config) {
+  const double C = double(config.width);
+  const bool is_fairseq = config.init == InitRule::kFairseq;
+  switch (p.role) {
+    case Role::kEmbedding:
+    case Role::kOutput: return {Rule::Kind::kNormal, std::sqrt(1 / C)};
+    case Role::kQuery:
+    case Role::kKeyValue:
+    case Role::kAttentionIn: return xavier(C, C, is_fairseq ? std::sqrt(0.5) : 1);
+    case Role::kAttentionOut: return xavier(C, C);
+    case Role::kFeedForwardIn:
+    case Role::kFeedForwardOut:
+      if (is_fairseq) return {Rule::Kind::kUniform, 1 / std::sqrt(double(p.fan_in))};
+      return xavier(double(p.fan_in), double(p.fan_out));
+    case Role::kBias:
+      if (is_fairseq) return {Rule::Kind::kUniform, 1 / std::sqrt(double(p.fan_in))};
+      return {Rule::Kind::kConstant, 0};
+    case Role::kNormGain: return {Rule::Kind::kConstant, 1};
+    case Role::kAttentionOutBias:
+    case Role::kNormBias: return {Rule::Kind::kConstant, 0};
+  }
+  return {Rule::Kind::kConstant, 0};
+}
+
+}  // namespace
+
+void initialise_parameters(ParameterStore& store, const ModelConfig& config, uint64_t seed) {
+  for (const auto& p : store.all()) {
+    const Rule rule = rule_for(*p, config);
+    const PhiloxStream stream(seed, "init/" + p->name);
+    visit_float(store.dtype(), [&]<class T>() {
+      T* w = p->value.data<T>();
+      for (int64_t i = 0; i < p->numel(); ++i) {
+        switch (rule.kind) {
+          case Rule::Kind::kConstant: w[i] = T(rule.value); break;
+          case Rule::Kind::kUniform:
+            w[i] = T(rule.value * (2 * stream.uniform(uint64_t(i)) - 1));
+            break;
+          case Rule::Kind::kNormal: w[i] = T(rule.value * stream.normal(uint64_t(i))); break;
+        }
+      }
+    });
+  }
+}
+
+}  // namespace fathom::core

@@ -1,0 +1,50 @@
+// The body f of a block: attention or feed-forward, dropout on its output included, norms and
+// residual connection not (those are the topology's).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/autograd/tape.h"
+#include "core/model/config.h"
+#include "core/ops/segments.h"
+#include "core/topology/topology.h"
+
+namespace fathom::core {
+
+// Keys and values of tokens already decoded, one per decoder layer.
+struct LayerCache {
+  Tensor self;  // (sentences x room, 2 C): keys and values side by side
+  Var cross;    // (S, 2 C): made from the memory at the first step
+};
+// Incremental decoding: each step brings one row for every sentence that is still active.
+struct DecoderCache {
+  std::vector<LayerCache> layers;
+  std::vector<int32_t> write_row;  // in `self`, for each row of this step
+  Segments self_keys;              // of the active sentences, this step's token included
+  Segments memory_keys;            // of the active sentences
+};
+
+// What a stack's blocks see of the batch. Everything pointed to outlives the tape.
+struct StackPass {
+  const Segments* segments = nullptr;
+  RowIds rows = {};
+  bool causal = false;
+  Var memory = {};                      // encoder output (S, C), for cross-attention
+  const Segments* memory_segments = nullptr;
+  DecoderCache* cache = nullptr;        // set while decoding
+};
+
+class Sublayer {
+ public:
+  virtual ~Sublayer() = default;
+  // (T, C) -> (T, C)
+  [[nodiscard]] virtual Var forward(const Var& u, const StackPass& pass) const = 0;
+};
+
+// Declares the parameters under name_of(block), in the order forward uses them.
+[[nodiscard]] std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
+                                                      const BlockContext& block);
+
+}  // namespace fathom::core

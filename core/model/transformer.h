@@ -1,0 +1,57 @@
+// The model: embeddings, an encoder and a decoder (or a decoder alone), and the loss.
+#pragma once
+
+#include <optional>
+
+#include "core/data/packed_batch.h"
+#include "core/model/stack.h"
+#include "core/ops/cross_entropy.h"
+
+namespace fathom::core {
+
+class Transformer {
+ public:
+  // Declares and lays out all parameters (zero until initialise or a checkpoint fills them).
+  // Throws InvalidArgument for a config no model can have.
+  Transformer(const ModelConfig& config, DType dtype);
+
+  // Fills the weights by `config.init`: each number is a function of (seed, parameter name, index).
+  void initialise(uint64_t seed);
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] ParameterStore& parameters() { return store_; }
+  [[nodiscard]] const ParameterStore& parameters() const { return store_; }
+  // Encoder blocks, then decoder blocks.
+  [[nodiscard]] std::vector<BlockContext> blocks() const;
+
+  // Losses of every target token, in the order of the batch; see linear_cross_entropy. The batch
+  // must outlive the tape.
+  [[nodiscard]] TokenLosses losses(Tape& tape, const PackedBatch& batch, double smoothing,
+                                   double weight, BlockObserver* observer = nullptr);
+
+  // Encoder output (S, C) for a packed source.
+  [[nodiscard]] Var encode(Tape& tape, std::span<const int32_t> tokens,
+                           std::span<const int32_t> positions, RowIds rows,
+                           const Segments& segments, BlockObserver* observer = nullptr);
+  // Decoder output (T, C).
+  [[nodiscard]] Var decode(Tape& tape, std::span<const int32_t> tokens,
+                           std::span<const int32_t> positions, const StackPass& pass,
+                           BlockObserver* observer = nullptr);
+  // (T, C) -> logits (T, V).
+  [[nodiscard]] Var logits(const Var& decoded) const;
+
+ private:
+  [[nodiscard]] Var embed(Tape& tape, const Parameter& table, uint64_t site,
+                          std::span<const int32_t> tokens, std::span<const int32_t> positions,
+                          RowIds rows);
+
+  ModelConfig config_;
+  ParameterStore store_;
+  const Parameter* source_table_ = nullptr;  // null in a decoder-only model
+  const Parameter* target_table_ = nullptr;
+  const Parameter* output_ = nullptr;
+  std::optional<Stack> encoder_, decoder_;
+  Tensor sinusoids_;  // (P, C), grown when a longer sentence comes
+};
+
+}  // namespace fathom::core

@@ -1,0 +1,64 @@
+// From activations to numbers: what every block does to the residual stream, as sums over a sample
+// of tokens (theory: docs/metrics.md). The sample is the first `kSampleRows` rows of every virtual
+// shard, so the figures do not depend on the number of ranks; sums of shards are added in shard
+// order, and ratios are made after that.
+#pragma once
+
+#include <vector>
+
+#include "core/model/stack.h"
+
+namespace fathom::core {
+
+inline constexpr int64_t kSampleRows = 64;
+
+// Sums over sampled tokens for one block; x is the stream before the block, o what it adds, x' the
+// stream after it, n(.) the layer norm without gain and bias.
+struct BlockSums {
+  double tokens = 0;
+  double square = 0;      // mean over features of x'^2
+  double variance = 0;    // variance over features of x
+  double branch = 0;      // variance over features of o
+  double change = 0;      // mean over features of (n(x') - n(x))^2
+  double cosine = 0;      // cos(x, x')
+};
+inline constexpr int64_t kBlockSums = 6;
+
+struct BlockStatistics {
+  double hidden_rms = 0;       // sqrt(mean x'^2)
+  double omega = 0;            // sqrt(mean (n(x') - n(x))^2); ResiDual, Theorem 3.3
+  double omega_predicted = 0;  // sqrt(2 - 2 sqrt(V/(V+f))), V = Var x, f = Var o
+  double branch_share = 0;     // sqrt(f/(V+f)); Liu et al. 2020
+  double cosine = 0;           // mean cos(x, x')
+};
+// NaN when nothing was sampled.
+[[nodiscard]] BlockStatistics statistics_of(const BlockSums& sums);
+
+// Rows of a packed batch that belong to one shard.
+struct SampleRange {
+  int64_t first_source = 0, source_rows = 0, first_target = 0, target_rows = 0;
+};
+
+// Observes a forward pass over one or several shards packed together.
+class LayerProbe final : public BlockObserver {
+ public:
+  LayerProbe(std::vector<BlockContext> blocks, std::vector<SampleRange> shards);
+
+  void on_block(const BlockContext& block, const Tensor& x, const Tensor& o,
+                const Tensor& next) override;
+
+  // kBlockSums numbers for every block (encoder, then decoder), for shard `i` of the pass.
+  [[nodiscard]] const std::vector<double>& sums(size_t i) const { return sums_[i]; }
+
+ private:
+  std::vector<BlockContext> blocks_;
+  std::vector<SampleRange> shards_;
+  std::vector<std::vector<double>> sums_;
+  int64_t encoder_blocks_ = 0;
+};
+
+// Adds per-shard sums (shards x blocks x kBlockSums, flat) in shard order.
+[[nodiscard]] std::vector<BlockSums> add_shards(const std::vector<double>& values, int64_t shards,
+                                                int64_t blocks);
+
+}  // namespace fathom::core

@@ -1,0 +1,24 @@
+// Scaled dot-product attention over ragged sentences: no padding, no mask tensor, no stored
+// probabilities (the derivative recomputes them from the kept log-sum-exp).
+#pragma once
+
+#include "core/autograd/tape.h"
+#include "core/ops/segments.h"
+
+namespace fathom::core {
+
+struct AttentionShape {
+  const Segments* queries = nullptr;  // must outlive the tape
+  const Segments* keys = nullptr;
+  int64_t heads = 1;
+  bool causal = false;
+};
+
+// qkv (T, 3 C): queries, keys and values side by side  ->  (T, C)
+[[nodiscard]] Var self_attention(const Var& qkv, AttentionShape shape, Dropout dropout = {});
+
+// q (T, C), kv (S, 2 C)  ->  (T, C)
+[[nodiscard]] Var cross_attention(const Var& q, const Var& kv, AttentionShape shape,
+                                  Dropout dropout = {});
+
+}  // namespace fathom::core

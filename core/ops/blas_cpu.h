@@ -1,0 +1,24 @@
+// OpenBLAS, opened when the cpu device is made. It chooses its kernels while it is being loaded, and
+// releases older than a processor choose badly (one from 2022 runs SSE3 kernels on a 2024 Xeon), so
+// the choice is made here, by instruction set, unless OPENBLAS_CORETYPE says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fathom::core::cpu {
+
+// Loads the library; further calls do nothing. Throws DeviceError when it is missing, or when the
+// processor has no AVX2 and FMA.
+void load_blas();
+
+// Names the library's version and kernels: what decides the bits of a product.
+[[nodiscard]] std::string blas_description();
+
+// c (M, N) = alpha a b + beta c with either operand transposed, row-major; single-threaded. May be
+// called from any thread once load_blas() has returned.
+enum class Transpose { kNo, kYes };
+void sgemm(Transpose ta, Transpose tb, int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
+           const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
+
+}  // namespace fathom::core::cpu

@@ -1,0 +1,17 @@
+// Linear layer with what usually follows it, done while the tile is in cache.
+#pragma once
+
+#include "core/autograd/tape.h"
+
+namespace fathom::core {
+
+struct LinearEpilogue {
+  bool relu = false;
+  Dropout dropout = {};
+};
+
+// dropout(relu(x w^T + b)).   x (T, K)   w (N, K)   b (N), may be null   ->  (T, N)
+[[nodiscard]] Var linear(const Var& x, const Parameter& w, const Parameter* b,
+                         LinearEpilogue epilogue = {});
+
+}  // namespace fathom::core

@@ -1,0 +1,108 @@
+#include <cstring>
+#include <vector>
+
+#include "core/ops/kernels_cpu.h"
+#include "core/ops/simd_cpu.h"
+#include "core/ops/tiles_cpu.h"
+
+namespace fathom::core::cpu {
+namespace {
+
+// One row of scratch for dropout factors, of at least `count` rounded up to a whole draw.
+float* factor_row(int64_t count) {
+  thread_local std::vector<float> row;
+  if (int64_t(row.size()) < round_up(count, 64)) row.resize(size_t(round_up(count, 64)));
+  return row.data();
+}
+
+void finish_rows(const LinearForward& a, int64_t first, int64_t rows) {
+  const int64_t N = a.y.cols();
+  const float* bias = a.b.is_empty() ? nullptr : a.b.data<float>();
+  for (int64_t t = first; t < first + rows; ++t) {
+    float* __restrict y = a.y.row<float>(t);
+    if (bias)
+      for (int64_t n = 0; n < N; ++n) y[n] += bias[n];
+    if (a.relu)
+      for (int64_t n = 0; n < N; ++n) y[n] = y[n] < 0 ? 0 : y[n];  // keeps NaN
+    if (!a.dropout.is_active()) continue;
+    float* __restrict factors = factor_row(N);
+    dropout_factors(a.dropout, a.dropout.rows.position[size_t(t)],
+                    a.dropout.rows.sentence[size_t(t)], 0, N, factors);
+    for (int64_t n = 0; n < N; ++n) y[n] *= factors[n];
+  }
+}
+
+// The last tile of a fixed-size cut, filled up with zero rows.
+void fixed_tail(const LinearForward& a, int64_t first, int64_t rows) {
+  const int64_t K = a.x.cols(), N = a.y.cols();
+  std::vector<float> x(size_t(kFixedTileRows * K)), y(size_t(kFixedTileRows * N));
+  for (int64_t t = 0; t < rows; ++t)
+    std::memcpy(&x[size_t(t * K)], a.x.row<float>(first + t), size_t(K) * sizeof(float));
+  product_nt(kFixedTileRows, N, K, x.data(), K, a.w.data<float>(), a.w.stride(), y.data(), N);
+  for (int64_t t = 0; t < rows; ++t)
+    std::memcpy(a.y.row<float>(first + t), &y[size_t(t * N)], size_t(N) * sizeof(float));
+}
+
+void mask_rows(const LinearBackward& a, int64_t first, int64_t rows) {
+  const int64_t N = a.dy.cols();
+  const float scale = float(a.dropout.keep_scale());
+  for (int64_t t = first; t < first + rows; ++t) {
+    const float* __restrict dy = a.dy.row<float>(t);
+    float* __restrict dz = a.scratch.row<float>(t);
+    if (a.relu) {  // a dropped element is 0 after the relu as well: y tells both
+      const float* __restrict y = a.y.row<float>(t);
+      for (int64_t n = 0; n < N; ++n) dz[n] = y[n] > 0 ? dy[n] * scale : 0;
+    } else {
+      float* __restrict factors = factor_row(N);
+      dropout_factors(a.dropout, a.dropout.rows.position[size_t(t)],
+                      a.dropout.rows.sentence[size_t(t)], 0, N, factors);
+      for (int64_t n = 0; n < N; ++n) dz[n] = dy[n] * factors[n];
+    }
+  }
+}
+
+}  // namespace
+
+void linear_forward(ThreadPool& pool, const LinearForward& a) {
+  const int64_t T = a.y.rows(), N = a.y.cols(), K = a.x.cols();
+  const int64_t tile = a.fixed_tiles ? kFixedTileRows : row_tile(T);
+  for_rows(pool, T, tile, [&](int64_t first, int64_t rows) {
+    if (a.fixed_tiles && rows < tile)
+      fixed_tail(a, first, rows);
+    else
+      product_nt(rows, N, K, a.x.row<float>(first), a.x.stride(), a.w.data<float>(), a.w.stride(),
+                 a.y.row<float>(first), a.y.stride());
+    finish_rows(a, first, rows);
+  });
+}
+
+void linear_backward(ThreadPool& pool, const LinearBackward& a) {
+  const int64_t T = a.dy.rows(), N = a.dy.cols(), K = a.x.cols();
+  const bool is_masked = !a.scratch.is_empty();
+  const Tensor& dz = is_masked ? a.scratch : a.dy;
+  if (is_masked)
+    for_rows(pool, T, kRowChunk, [&](int64_t first, int64_t rows) { mask_rows(a, first, rows); });
+
+  const int64_t row_rows = row_tile(T), weight_rows = weight_tile(N);
+  const int64_t row_tasks = a.dx.is_empty() ? 0 : ceil_div(T, row_rows);
+  pool.run(row_tasks + ceil_div(N, weight_rows), [&](int64_t task) {
+    if (task < row_tasks) {
+      const int64_t first = task * row_rows, rows = std::min(row_rows, T - first);
+      product_nn(rows, K, N, dz.row<float>(first), dz.stride(), a.w.data<float>(), a.w.stride(),
+                 a.dx.row<float>(first), a.dx.stride());
+      return;
+    }
+    const int64_t first = (task - row_tasks) * weight_rows, rows = std::min(weight_rows, N - first);
+    add_product_tn(rows, K, T, dz.data<float>() + first, dz.stride(), a.x.data<float>(),
+                   a.x.stride(), a.dw.row<float>(first), a.dw.stride());
+    if (a.db.is_empty()) return;
+    float sums[512] = {};  // weight_tile's largest
+    for (int64_t t = 0; t < T; ++t) {
+      const float* __restrict from = dz.row<float>(t) + first;
+      for (int64_t n = 0; n < rows; ++n) sums[n] += from[n];
+    }
+    for (int64_t n = 0; n < rows; ++n) a.db.data<float>()[first + n] += sums[n];
+  });
+}
+
+}  // namespace fathom::core::cpu

@@ -1,0 +1,60 @@
+// One block of memory with two ends, reused from step to step. Forward pushes what it must keep at
+// the bottom and the tape gives it back in reverse order; gradients and scratch live at the top,
+// where a block returns when its last handle goes. Address space is reserved once, pages are
+// committed by their first use, so the memory taken is the largest that a step has needed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "core/tensor/tensor.h"
+
+namespace fathom::core {
+
+class Arena {
+ public:
+  // Reserves `bytes` of address space; 0 means all of the machine's memory. Throws DeviceError.
+  explicit Arena(int64_t bytes = 0);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // At the bottom; contents undefined. Throws DeviceError naming the sizes when the ends meet.
+  [[nodiscard]] Tensor bottom(int64_t rows, int64_t cols, DType dtype);
+  // At the top; freed when the last tensor that shares it dies. Contents undefined.
+  [[nodiscard]] Tensor top(int64_t rows, int64_t cols, DType dtype);
+
+  using Mark = int64_t;
+  [[nodiscard]] Mark mark() const { return bottom_; }
+  void rewind(Mark mark) { bottom_ = mark; }  // frees the bottom down to `mark`
+
+  [[nodiscard]] int64_t peak_bytes() const { return peak_; }
+  [[nodiscard]] int64_t used_bytes() const { return bottom_ + (capacity_ - top_); }
+
+ private:
+  void free_top(int64_t offset);
+  void note_use(int64_t wanted);
+
+  std::byte* base_ = nullptr;
+  int64_t capacity_ = 0;
+  int64_t bottom_ = 0;
+  int64_t top_ = 0;
+  int64_t peak_ = 0;
+  std::map<int64_t, bool> blocks_;  // offset of each block at the top: still in use?
+};
+
+// Gives the bottom back at the end of a scope; for forward passes without a tape.
+class ArenaScope {
+ public:
+  explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ~ArenaScope() { arena_.rewind(mark_); }
+  ArenaScope(const ArenaScope&) = delete;
+  ArenaScope& operator=(const ArenaScope&) = delete;
+
+ private:
+  Arena& arena_;
+  Arena::Mark mark_;
+};
+
+}  // namespace fathom::core

@@ -1,0 +1,85 @@
+// Sums the gradients of one step over all V virtual shards of the batch and all ranks, in buckets,
+// while backward of the last shard is still running. The result has the same bits on every rank;
+// in tree mode also for every number of ranks, bucket length and order of announcements.
+//
+//   for each shard of this rank, in order:
+//     std::span<T> gradient = reducer.begin_shard();   // backward adds into it, and calls
+//     reducer.ready(offset, count);                    // when a parameter is final (optional)
+//     reducer.end_shard();
+//   std::span<const T> sum = reducer.finish();         // valid until the next begin_shard()
+//
+// Every rank begins and ends each shard it owns (reduction_tree.h), an empty one too: it counts as
+// zeros. The calls come from one thread. Instantiated for float and double.
+//
+// Memory: tree keeps one buffer of P per partial sum alive, buffers_needed() of them, about
+// log2(V/N) + 1; fast one. With more than one rank, one bucket is also staged: its received
+// partials (about one bucket) and, where a rank ends with m > 1 partials, m buckets to send.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dist/communicator.h"
+
+namespace fathom::dist {
+
+enum class Reduction {
+  kTree,  // fixed summation tree: all-to-all of segments, ordered sum, all-gather
+  kFast,  // a rank's shards accumulate in one buffer, then all-reduce
+};
+
+enum class Overlap {
+  kOff,  // everything is reduced in finish()
+  kOn,   // complete buckets are reduced by a communication thread (with one rank: like kOff)
+};
+
+struct ReducerOptions {
+  Reduction reduction = Reduction::kTree;
+  Overlap overlap = Overlap::kOff;
+  int64_t bucket_bytes = int64_t{1} << 20;
+  int shards = 8;  // V, at least the number of ranks
+};
+
+template <class T>
+class GradientReducer {
+ public:
+  // Collective. P = parameter_count. The group must outlive the reducer and, while it lives, may be
+  // used for other calls between steps (and, with overlap, at any time).
+  // InvalidArgument for options out of range, DeviceError if memory does not suffice.
+  GradientReducer(Communicator& group, const ReducerOptions& options, int64_t parameter_count);
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+  ~GradientReducer();
+
+  // (P), to be added into, and 64-byte aligned. Zeros in tree mode; in fast mode zeros for the
+  // first shard of the step, then the sum so far. fast may take several of the rank's shards in one
+  // backward: `fused` is their number.
+  [[nodiscard]] std::span<T> begin_shard(int fused = 1);
+
+  // Elements [offset, offset + count) of the open shard are final. Ranges may come in any order and
+  // each element once; calls in any but the rank's last shard are ignored.
+  void ready(int64_t offset, int64_t count);
+
+  void end_shard();
+
+  // (P): the sum over all V shards. Collective; waits. Buckets never announced are reduced now.
+  // Throws what went wrong on the communication thread; after an error the reducer is of no use.
+  [[nodiscard]] std::span<const T> finish();
+
+  // Of the last step: spent in finish(), and spent in reduction on whatever thread. The second less
+  // the first is what overlap has hidden.
+  [[nodiscard]] double wait_seconds() const;
+  [[nodiscard]] double reduce_seconds() const;
+
+  [[nodiscard]] int64_t memory_bytes() const;  // of the buffers of P
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+extern template class GradientReducer<float>;
+extern template class GradientReducer<double>;
+
+}  // namespace fathom::dist

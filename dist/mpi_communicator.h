@@ -1,0 +1,21 @@
+// A Communicator over MPI: a private duplicate of MPI_COMM_WORLD, errors returned and thrown as
+// DeviceError naming the MPI call. To be destroyed before its MpiSession.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "dist/communicator.h"
+#include "dist/mpi_session.h"
+
+namespace fathom::dist {
+
+// MPI counts are ints: longer buffers are cut into calls of at most this many elements or bytes.
+inline constexpr int64_t kLargestMpiCount = std::numeric_limits<int32_t>::max();
+
+// Collective. `largest_count` is lowered only by tests.
+[[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(
+    const MpiSession& session, int64_t largest_count = kLargestMpiCount);
+
+}  // namespace fathom::dist

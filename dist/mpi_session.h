@@ -1,0 +1,23 @@
+// MPI's lifetime: MPI_Init_thread in the constructor, MPI_Finalize in the destructor. One per
+// process. Asks for MPI_THREAD_MULTIPLE, since a communication thread and a watchdog speak too.
+// Destroyed by an exception it aborts the job instead: peers would wait in MPI_Finalize for ever.
+// Commands use session.h, which also decides whether MPI is needed at all.
+#pragma once
+
+namespace fathom::dist {
+
+class MpiSession {
+ public:
+  MpiSession();  // DeviceError if MPI fails or does not offer MPI_THREAD_MULTIPLE
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  ~MpiSession();
+
+ private:
+  int exceptions_at_start_;
+};
+
+// Whether the linked library is Open MPI. May be asked without a session.
+[[nodiscard]] bool mpi_is_open_mpi();
+
+}  // namespace fathom::dist

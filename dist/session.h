@@ -1,0 +1,24 @@
+// The process's place among its peers, from start to end of a command: MPI when a launcher started
+// us, else a group of one (a lone MPI_Init would cost 0.4 s and start a daemon).
+// Declare it before everything that holds a duplicate of world().
+#pragma once
+
+#include <memory>
+
+#include "dist/communicator.h"
+#include "dist/launch_check.h"
+
+namespace fathom::dist {
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  [[nodiscard]] virtual Communicator& world() = 0;
+  [[nodiscard]] virtual bool uses_mpi() const = 0;
+};
+
+// InvalidArgument when launcher and MPI library do not fit (launch_check.h), DeviceError when MPI
+// does not start.
+[[nodiscard]] std::unique_ptr<Session> start(const Environment& environment = process_environment);
+
+}  // namespace fathom::dist

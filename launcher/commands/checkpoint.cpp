@@ -1,0 +1,162 @@
+#include "launcher/commands/checkpoint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "checkpoint/directory.h"
+#include "checkpoint/verify.h"
+#include "core/base/error.h"
+
+namespace fathom::launcher {
+namespace {
+
+using checkpoint::ArrayInfo;
+using checkpoint::Checkpoint;
+using checkpoint::StateValue;
+
+std::string value_text(const StateValue& value) {
+  if (const auto* v = std::get_if<int64_t>(&value)) return fmt::format("{}", *v);
+  if (const auto* v = std::get_if<double>(&value)) return fmt::format("{:.17g}", *v);
+  const auto& text = std::get<std::string>(value);
+  constexpr size_t kShown = 60;
+  return text.size() <= kShown
+             ? fmt::format("\"{}\"", text)
+             : fmt::format("\"{}...\" ({} bytes)", text.substr(0, kShown), text.size());
+}
+
+void print_array(const Checkpoint& c, const ArrayInfo& info, size_t width) {
+  const std::vector<double> values = c.values(info);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  // Scaled by the largest: squares of second moments would underflow.
+  const double largest = values.empty() ? 0 : std::max(std::abs(*low), std::abs(*high));
+  double squares = 0;
+  if (largest > 0)
+    for (const double v : values) squares += (v / largest) * (v / largest);
+  const std::string shape = checkpoint::shape_text(info.shape);
+  if (values.empty())
+    fmt::print("{:<{}}  {:>16}  {}  {:>11}  {:>11}  {:>11}\n", info.name, width, shape,
+               checkpoint::to_string(info.type), "-", "-", "-");
+  else
+    fmt::print("{:<{}}  {:>16}  {}  {:>11.4e}  {:>11.4e}  {:>11.4e}\n", info.name, width, shape,
+               checkpoint::to_string(info.type),
+               largest * std::sqrt(squares / double(values.size())), *low, *high);
+}
+
+void inspect(const Checkpoint& c) {
+  const checkpoint::Manifest& m = c.manifest();
+  fmt::print(
+      "checkpoint     {}\nstep           {}\nrun            {}\nattempt        {}\n"
+      "fencing token  {}\n",
+      c.path().string(), m.step, m.run_id, m.attempt, m.fencing_token);
+  if (m.metric) fmt::print("metric         {} {:.6g}\n", m.metric->name, m.metric->value);
+  fmt::print("provenance     {}\n", m.provenance);
+  for (const auto& [name, value] : m.state)
+    fmt::print("state          {} = {}\n", name, value_text(value));
+  size_t width = 4;
+  int64_t elements = 0;
+  for (const ArrayInfo& info : m.arrays) {
+    width = std::max(width, info.name.size());
+    elements += checkpoint::element_count(info.shape);
+  }
+  fmt::print("{:<{}}  {:>16}  {:>3}  {:>11}  {:>11}  {:>11}\n", "name", width, "shape", "type",
+             "rms", "min", "max");
+  for (const ArrayInfo& info : m.arrays) print_array(c, info, width);
+  fmt::print("{} arrays, {} elements, {} bytes\n", m.arrays.size(), elements, m.state_bytes);
+}
+
+// "" if the arrays are equal to the bit.
+std::string array_difference(const Checkpoint& a, const ArrayInfo& x, const Checkpoint& b,
+                             const ArrayInfo& y) {
+  if (x.shape != y.shape)
+    return fmt::format("shape {} against {}", checkpoint::shape_text(x.shape),
+                       checkpoint::shape_text(y.shape));
+  if (x.type != y.type)
+    return fmt::format("type {} against {}", checkpoint::to_string(x.type),
+                       checkpoint::to_string(y.type));
+  const auto p = a.bytes(x), q = b.bytes(y);
+  if (std::equal(p.begin(), p.end(), q.begin())) return "";
+  const auto u = a.values(x), v = b.values(y);
+  const auto size = size_t(checkpoint::element_bytes(x.type));
+  int64_t count = 0;
+  double largest = 0;
+  for (size_t i = 0; i < u.size(); ++i) {
+    // By bytes: +0 and -0 differ, though their difference is 0.
+    if (std::memcmp(&p[i * size], &q[i * size], size) == 0) continue;
+    ++count;
+    largest = std::max(largest, std::abs(u[i] - v[i]));
+  }
+  return fmt::format("{} of {} elements differ, largest difference {:.4g}", count, u.size(),
+                     largest);
+}
+
+int diff_arrays(const Checkpoint& a, const Checkpoint& b) {
+  int differences = 0;
+  const auto report = [&](const std::string& name, const std::string& what) {
+    fmt::print("{}: {}\n", name, what);
+    ++differences;
+  };
+  for (const ArrayInfo& x : a.manifest().arrays) {
+    const ArrayInfo* y = b.find(x.name);
+    const std::string what = y ? array_difference(a, x, b, *y) : "only in the first";
+    if (!what.empty()) report(x.name, what);
+  }
+  for (const ArrayInfo& y : b.manifest().arrays)
+    if (a.find(y.name) == nullptr) report(y.name, "only in the second");
+  return differences;
+}
+
+// By bits, as the arrays: NaN equals itself.
+bool is_same(const StateValue& a, const StateValue& b) {
+  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  return x && y ? std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y) : a == b;
+}
+
+int diff_values(const Checkpoint& a, const Checkpoint& b) {
+  int differences = 0;
+  const auto &x = a.manifest().state, &y = b.manifest().state;
+  std::set<std::string> names;
+  for (const auto& [name, value] : x) names.insert(name);
+  for (const auto& [name, value] : y) names.insert(name);
+  for (const std::string& name : names) {
+    const auto p = x.find(name), q = y.find(name);
+    if (p != x.end() && q != y.end() && is_same(p->second, q->second)) continue;
+    fmt::print("{}: {} against {}\n", name, p == x.end() ? "nothing" : value_text(p->second),
+               q == y.end() ? "nothing" : value_text(q->second));
+    ++differences;
+  }
+  return differences;
+}
+
+}  // namespace
+
+int checkpoint_inspect(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) inspect(checkpoint::open_checkpoint(path));
+  return int(ExitCode::kDone);
+}
+
+int checkpoint_verify(const std::vector<std::string>& paths) {
+  bool all_valid = true;
+  for (const std::string& path : paths) {
+    for (const auto& candidate : checkpoint::candidates(path)) {
+      const std::string reason = checkpoint::verify(candidate);
+      fmt::print("{}: {}\n", candidate.string(), reason.empty() ? "valid" : reason);
+      all_valid = all_valid && reason.empty();
+    }
+  }
+  return int(all_valid ? ExitCode::kDone : ExitCode::kCheckpoint);
+}
+
+int checkpoint_diff(const std::string& a, const std::string& b) {
+  const Checkpoint first = checkpoint::open_checkpoint(a);
+  const Checkpoint second = checkpoint::open_checkpoint(b);
+  const int differences = diff_arrays(first, second) + diff_values(first, second);
+  if (differences == 0) fmt::print("identical\n");
+  return differences == 0 ? 0 : 1;
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,21 @@
+// `fathom checkpoint inspect | verify | diff`. Each PATH is a checkpoint or a run directory.
+// Results go to stdout; the return value is the exit code. A PATH that is neither: CheckpointError.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fathom::launcher {
+
+// Step, run, provenance and a table of the arrays with rms, min and max. A run directory stands for
+// its newest valid checkpoint. CheckpointError if there is none.
+int checkpoint_inspect(const std::vector<std::string>& paths);
+
+// One line per checkpoint, all of them for a run directory. 0 if every one is valid, else 4.
+int checkpoint_verify(const std::vector<std::string>& paths);
+
+// Compares state, never provenance: arrays byte for byte, and the values. 0 and "identical", or 1
+// and a line for each difference.
+int checkpoint_diff(const std::string& a, const std::string& b);
+
+}  // namespace fathom::launcher

@@ -1,0 +1,22 @@
+// `fathom config show|check|keys`. Each prints to `out` and returns the exit code; a config that is
+// refused throws InvalidArgument, whose text is the whole answer.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace fathom::launcher {
+
+// The resolved config, as YAML that loads again.
+[[nodiscard]] int config_show(const std::string& path, const std::vector<std::string>& overrides,
+                              std::ostream& out);
+
+// One line when the config could start a run. Opens no data file.
+[[nodiscard]] int config_check(const std::string& path, const std::vector<std::string>& overrides,
+                               std::ostream& out);
+
+enum class KeysForm { kText, kMarkdown };  // --markdown
+[[nodiscard]] int config_keys(KeysForm form, std::ostream& out);
+
+}  // namespace fathom::launcher

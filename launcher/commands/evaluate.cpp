@@ -1,0 +1,64 @@
+#include "launcher/commands/evaluate.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/data/prepare.h"
+#include "launcher/evaluation.h"
+#include "launcher/model_source.h"
+
+namespace fathom::launcher {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostream& out) {
+  require(command.split == "valid" || command.split == "test", "--split: got ", command.split,
+          ", expected valid or test");
+  dist::Communicator& group = session.world();
+  LoadedModel loaded = load_model(command.model, command.threads);
+  const Config& config = loaded.config;
+  const bool is_decoder_only = config.model.kind == core::ModelKind::kDecoder;
+  const std::string prefix = command.split == "test" ? config.data.test : config.data.valid;
+  require(!prefix.empty(), "data.", command.split, ": the run's config names no such split");
+
+  core::Corpus corpus = core::evaluation_text(config.data, prefix, is_decoder_only);
+  core::SplitReport report;
+  core::Dataset data =
+      core::encode_evaluation(corpus, *loaded.tokenizer, config.data.max_length, report);
+  if (command.sentences > 0) data = first_pairs(data, command.sentences);
+
+  const Validation result =
+      validate(*loaded.model, *loaded.device, data, config.batch.micro_tokens, group);
+  ordered_json json = {{"model", loaded.checkpoint.string()},
+                       {"step", loaded.step},
+                       {"topology", config.model.topology},
+                       {"split", command.split},
+                       {"sentences", data.size()},
+                       {"tokens", result.tokens},
+                       {"loss", number(result.nll)},
+                       {"perplexity", number(std::exp(result.nll))}};
+  if (!is_decoder_only) {
+    const SplitScore score =
+        score_split(*loaded.model, *loaded.device, data, config.data, prefix, *loaded.tokenizer,
+                    config.batch.micro_tokens, group);
+    json["source_gain"] = number(result.source_gain);
+    json["bleu"] = score.bleu;
+    json["bleu_line"] = score.line;
+    json["signature"] = score.signature;
+    for (size_t i = 0; i < size_t(std::min(command.samples, data.size())); ++i)
+      json["samples"].push_back({{"source", corpus.source[i]},
+                                 {"reference", corpus.target[i]},
+                                 {"translation", score.translations[i]}});
+  }
+  if (group.rank() == 0) out << json.dump(2) << "\n" << std::flush;
+  return 0;
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,23 @@
+// `fathom evaluate RUN_OR_CHECKPOINT`: loss, perplexity, source gain and BLEU of a split, as JSON.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "dist/session.h"
+
+namespace fathom::launcher {
+
+struct EvaluateCommand {
+  std::string model;
+  std::string split = "test";  // valid or test
+  int64_t sentences = 0;       // only the first so many; 0: all
+  int64_t samples = 0;         // translations to print with their source and reference
+  int threads = 0;
+};
+
+// Works on any number of ranks, with the same figures.
+[[nodiscard]] int evaluate(const EvaluateCommand& command, dist::Session& session,
+                           std::ostream& out);
+
+}  // namespace fathom::launcher

@@ -1,0 +1,19 @@
+// `fathom probe CONFIG_OR_CHECKPOINT`: one batch forward and backward, no update; the statistics of
+// every layer as a table on stdout and, with --out, every parameter's gradient in the checkpoint format.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace fathom::launcher {
+
+struct ProbeCommand {
+  std::string source;                  // a config file, a run directory or a checkpoint
+  std::vector<std::string> overrides;  // of a config file
+  std::string out;                     // a directory that does not exist yet; empty: none
+};
+
+[[nodiscard]] int probe(const ProbeCommand& command, std::ostream& out);
+
+}  // namespace fathom::launcher

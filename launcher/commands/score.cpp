@@ -1,0 +1,106 @@
+#include "launcher/commands/score.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/data/lines.h"
+#include "core/score/bleu.h"
+#include "core/score/chrf.h"
+
+namespace fathom::launcher {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines read_stream(std::istream& in, const std::string& name) {
+  Lines lines;
+  for (std::string line; std::getline(in, line);) {
+    const size_t invalid = core::find_invalid_utf8(line);
+    require<DataError>(invalid == line.npos, name, ":", lines.size() + 1, ": byte ", invalid + 1,
+                       " of the line is not UTF-8; convert the file first");
+    lines.push_back(std::move(line));
+  }
+  require<IoError>(!in.bad(), name, ": reading failed after line ", lines.size(), ": ",
+                   std::strerror(errno));
+  return lines;
+}
+
+Lines read_lines(const std::string& path) {
+  if (path == "-") return read_stream(std::cin, "standard input");
+  // Opening a directory succeeds on Linux and reads as an empty file.
+  require<IoError>(!std::filesystem::is_directory(path), path,
+                   ": is a directory, expected a text file with one sentence a line");
+  std::ifstream file(path, std::ios::binary);
+  require<IoError>(file.is_open(), path, ": cannot open: ", std::strerror(errno));
+  return read_stream(file, path);
+}
+
+void check_inputs(const ScoreCommand& command) {
+  require(!command.references.empty(), "score: got no reference file, needs one or more");
+  const auto from_stdin =
+      std::count(command.references.begin(), command.references.end(), std::string("-")) +
+      (command.hypothesis == "-" ? 1 : 0);
+  require(from_stdin <= 1, "score: ", from_stdin,
+          " inputs are '-', but standard input can be read once; name a file");
+}
+
+// The count error names the files, which the scorer does not know.
+void check_counts(const ScoreCommand& command, const Lines& hypotheses,
+                  const std::vector<Lines>& references) {
+  for (std::size_t r = 0; r < references.size(); ++r)
+    require<DataError>(references[r].size() == hypotheses.size(), "score: ", command.hypothesis,
+                       " has ", hypotheses.size(), " lines, but ", command.references[r], " has ",
+                       references[r].size(), "; both need one line per sentence");
+}
+
+nlohmann::ordered_json report(const Lines& hypotheses, const std::vector<Lines>& references,
+                              const core::BleuOptions& options) {
+  const core::BleuScore bleu = core::corpus_bleu(hypotheses, references, options);
+  nlohmann::ordered_json json{
+      {"bleu", bleu.score},
+      {"bleu_line", core::to_line(bleu)},
+      {"signature", core::signature(bleu, options)},
+      {"precisions", bleu.precisions},
+      {"brevity_penalty", bleu.brevity_penalty},
+      {"hypothesis_length", bleu.hypothesis_length},
+      {"reference_length", bleu.reference_length},
+  };
+  const auto add_chrf = [&](const std::string& name, core::ChrfOptions chrf_options) {
+    chrf_options.lowercase = options.lowercase;
+    const core::ChrfScore chrf = core::corpus_chrf(hypotheses, references, chrf_options);
+    json[name] = chrf.score;
+    json[name + "_line"] = core::to_line(chrf, chrf_options);
+    json[name + "_signature"] = core::signature(chrf, chrf_options);
+  };
+  add_chrf("chrf2", core::kChrf2);
+  add_chrf("chrf2++", core::kChrf2PlusPlus);
+  json["lines"] = hypotheses.size();
+  return json;
+}
+
+}  // namespace
+
+int score(const ScoreCommand& command) {
+  const core::BleuOptions options{.tokenizer = core::parse_bleu_tokenizer(command.tokenizer),
+                                  .smoothing = core::parse_bleu_smoothing(command.smoothing),
+                                  .lowercase = command.lowercase};
+  check_inputs(command);
+  const Lines hypotheses = read_lines(command.hypothesis);
+  std::vector<Lines> references;
+  for (const std::string& path : command.references) references.push_back(read_lines(path));
+  check_counts(command, hypotheses, references);
+
+  std::cout << report(hypotheses, references, options).dump(2) << std::endl;
+  require<IoError>(std::cout.good(), "score: standard output cannot be written");
+  return static_cast<int>(ExitCode::kDone);
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,162 @@
+#include "launcher/commands/train.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "core/data/batch_plan.h"
+#include "launcher/config/load.h"
+#include "launcher/cores.h"
+#include "launcher/provenance.h"
+#include "launcher/run_setup.h"
+#include "launcher/signals.h"
+#include "launcher/trainer.h"
+
+namespace fathom::launcher {
+namespace {
+
+// A hung peer keeps everybody in a collective for ever, so the process ends from here.
+dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group,
+                             const monitoring::Log& log) {
+  return dist::Watchdog(
+      dist::Watchdog::Duration(config.dist.timeout_seconds),
+      [&group, &log](const dist::Watchdog::Expiry& e) {
+        log.error(join("watchdog: no progress for ", int64_t(e.seconds), " s in ", e.phase,
+                       " after step ", e.step, "; a peer hangs or is gone. Look at its log and start "
+                       "the run again (dist.timeout_seconds is the limit)"));
+        group.abort("watchdog", int(ExitCode::kPeer));
+        std::_Exit(int(ExitCode::kPeer));
+      });
+}
+
+core::DType dtype_of(const Config& config) {
+  return config.train.precision == Precision::kFp64 ? core::DType::kF64 : core::DType::kF32;
+}
+
+const char* device_name(DeviceChoice device) {
+  return device == DeviceChoice::kReference ? "reference" : "cpu";
+}
+
+void keep_tokenizer(const core::PreparedData& data, const Config& config) {
+  std::filesystem::copy_file(data.directory / "tokenizer.model",
+                             std::filesystem::path(config.run.directory) / "tokenizer.model",
+                             std::filesystem::copy_options::overwrite_existing);
+}
+
+int exit_code_of(StopKind kind) {
+  switch (kind) {
+    case StopKind::kCompleted: return int(ExitCode::kDone);
+    case StopKind::kSignalled: return int(ExitCode::kRequeue);
+    case StopKind::kFailed: return int(ExitCode::kTraining);
+  }
+  return int(ExitCode::kTraining);
+}
+
+const char* status_of(StopKind kind) {
+  switch (kind) {
+    case StopKind::kCompleted: return "completed";
+    case StopKind::kSignalled: return "interrupted";
+    case StopKind::kFailed: return "failed";
+  }
+  return "failed";
+}
+
+void announce(const Config& config, const core::PreparedData& data, const core::Transformer& model,
+              const Resume& resume, int64_t step, int ranks, Recorder& recorder,
+              const monitoring::Log& log) {
+  log.info(join(config.model.topology, ": ", model.parameters().all().size(), " tensors, ",
+                model.parameters().size(), " parameters; ", data.train.size(), " training pairs, ",
+                data.train.target_tokens(), " target tokens, unigram entropy ",
+                data.unigram_entropy, " nats; ", ranks, " ranks of ", config.train.threads,
+                " threads, ", config.batch.shards, " shards"));
+  if (resume.resumes) {
+    const std::string from = resume.checkpoint ? resume.checkpoint->path().string() : "";
+    log.info(join("resumed from step ", step, ", ", from));
+    recorder.event("resumed", {{"step", step}, {"from", from}, {"attempt", resume.attempt}});
+  } else {
+    recorder.event("started", {{"step", step}, {"ranks", ranks}, {"run_id", resume.run_id}});
+    for (const auto& [split, report] : data.reports)
+      if (split == "train") recorder.dropped(report.counts);
+  }
+}
+
+}  // namespace
+
+int train(const TrainCommand& command, dist::Session& session) {
+  dist::Communicator& group = session.world();
+  monitoring::Log log({.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()});
+  Config config = load_config(command.config, command.overrides);
+  check_complete(config, command.config);
+  config.batch.shards = core::resolved_shards(config.batch);
+  config.train.threads = threads_per_rank(config);
+  require(group.size() <= config.batch.shards, "batch.shards: ", config.batch.shards,
+          " virtual shards cannot be shared out over ", group.size(),
+          " ranks; start at most that many, or raise batch.shards");
+  if (config.dist.reduction == Reduction::kTree) core::check_shards_fit(config.batch);
+  install_signal_handlers();
+
+  RunDirectory run = open_run_directory(config, group.rank(), log);
+  Resume resume = decide_resume(config, command.resume, run, group, log);
+  const core::PreparedData data = prepare_data(config, group, log);
+  check_ranks_agree(config, data, group);
+  config.model.vocabulary_size = data.tokenizer->size();
+  if (group.rank() == 0) keep_tokenizer(data, config);
+
+  const std::unique_ptr<core::Device> device =
+      core::make_device(device_name(config.train.device), config.train.threads);
+  core::Transformer model(config.model, dtype_of(config));
+  core::Adam adam(config.optimizer, model.parameters().size(), dtype_of(config));
+  dist::Watchdog watchdog = make_watchdog(config, group, log);
+
+  // The step a resume starts from, before the recorder opens the histories.
+  TrainState loaded{model, adam};
+  if (resume.resumes) {
+    load_state(resume, loaded, group);
+  } else {
+    model.initialise(config.run.seed);
+    if (!command.init_from.empty()) load_weights(command.init_from, model, group);
+  }
+  Recorder recorder(config, config.run.directory, resume.resumes ? loaded.step : -1, group.rank(),
+                    group.size(), log);
+  if (resume.checkpoint)
+    recorder.restore_counters(
+        provenance_text(resume.checkpoint->manifest().provenance, "counters"));
+  recorder.rejected(resume.rejected);
+  announce(config, data, model, resume, loaded.step, group.size(), recorder, log);
+
+  Trainer trainer({.config = config,
+                   .data = data,
+                   .group = group,
+                   .device = *device,
+                   .model = model,
+                   .adam = adam,
+                   .recorder = recorder,
+                   .watchdog = watchdog,
+                   .checkpoints = run.checkpoints ? &*run.checkpoints : nullptr,
+                   .run_id = resume.run_id,
+                   .attempt = resume.attempt},
+                  loaded);
+  resume.checkpoint.reset();  // its memory is no longer needed
+  if (trainer.is_complete() && resume.resumes) {
+    log.info(join("already complete at step ", loaded.step, "; raise train.max_steps to go on"));
+    return int(ExitCode::kDone);
+  }
+  const TrainResult result = trainer.run();
+
+  monitoring::Object more;
+  if (result.validation) {
+    more.push_back({"validation_loss", result.validation->nll});
+    more.push_back({"perplexity", std::exp(result.validation->nll)});
+    more.push_back({"source_gain", result.validation->source_gain});
+  }
+  recorder.finish(status_of(result.kind), result.reason, trainer.state().step, more);
+  if (group.rank() == 0)
+    std::cerr << "fathom train: " << status_of(result.kind) << " at step " << trainer.state().step
+              << ": " << result.reason
+              << (result.kind == StopKind::kSignalled ? "; saved, run the same command to go on" : "")
+              << std::endl;
+  return exit_code_of(result.kind);
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,19 @@
+// `fathom translate RUN_OR_CHECKPOINT < source > hypothesis`: greedy decoding, n lines in, n out.
+#pragma once
+
+#include <istream>
+#include <ostream>
+#include <string>
+
+namespace fathom::launcher {
+
+struct TranslateCommand {
+  std::string model;           // a run directory or a checkpoint
+  int64_t batch_tokens = 2048;  // source tokens decoded at once; never changes the output
+  int threads = 0;             // 0: all cores allowed
+};
+
+// An empty line gives an empty line; a line over data.max_length tokens is cut, with a warning.
+[[nodiscard]] int translate(const TranslateCommand& command, std::istream& in, std::ostream& out);
+
+}  // namespace fathom::launcher

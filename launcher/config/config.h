@@ -1,0 +1,82 @@
+// Everything a run is told, as plain data: one struct per section of the YAML file. `schema.h` has
+// the table of keys that fill it, `load.h` reads it, `show.h` writes it back.
+// Ranges and meanings stand in the table (and, made from it, in docs/configuration.md), not here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/data/config.h"
+#include "core/model/config.h"
+#include "core/optim/config.h"
+
+namespace fathom::launcher {
+
+enum class BestMetric { kLoss, kBleu };
+enum class Precision { kFp32, kFp64, kBf16 };
+enum class DeviceChoice { kAuto, kCpu, kCuda, kReference };
+enum class Backend { kAuto, kMpi, kNccl };
+enum class Reduction { kTree, kFast };
+enum class Overlap { kAuto, kOn, kOff };
+enum class Detail { kRun, kBlock };
+
+struct RunConfig {
+  std::string name;  // [A-Za-z0-9._-]{1,64}; default: the config file's name without its ending
+  std::string directory;  // default: runs/<name>
+  uint64_t seed = 1;
+};
+
+struct TrainConfig {
+  int64_t max_steps = 100'000;
+  int64_t max_epochs = 0;         // 0: no limit
+  int64_t validate_every = 1000;  // steps; 0: at the end only
+  int64_t patience = 0;           // validations without a better value; 0: off
+  BestMetric best_metric = BestMetric::kLoss;
+  Precision precision = Precision::kFp32;
+  DeviceChoice device = DeviceChoice::kAuto;
+  int threads = 0;  // per rank; 0: the cores that this rank may use
+};
+
+struct DistConfig {
+  Backend backend = Backend::kAuto;
+  Reduction reduction = Reduction::kTree;
+  Overlap overlap = Overlap::kAuto;
+  double bucket_mb = 1;  // MiB
+  bool shard_optimizer = false;
+  double timeout_seconds = 300;
+};
+
+struct CheckpointConfig {
+  int64_t every_steps = 0;    // 0: off
+  double every_minutes = 10;  // 0: off
+  int keep_last = 3;
+  int keep_best = 1;
+  int64_t keep_every = 0;  // steps; 0: off
+};
+
+struct MonitoringConfig {
+  std::string listen = "127.0.0.1:9464";  // address:port, or "off"
+  bool required = false;
+  int64_t layer_statistics_every = 50;  // steps; 0: off
+  Detail detail = Detail::kBlock;
+  int64_t max_series = 5000;
+};
+
+struct VerdictConfig {
+  int64_t after = 0;  // steps; 0: min(max(2 warm-up, 8000), half of max_steps)
+};
+
+struct Config {
+  RunConfig run;
+  core::ModelConfig model;
+  core::DataConfig data;
+  core::BatchConfig batch;
+  core::OptimizerConfig optimizer;
+  TrainConfig train;
+  DistConfig dist;
+  CheckpointConfig checkpoint;
+  MonitoringConfig monitoring;
+  VerdictConfig verdict;
+};
+
+}  // namespace fathom::launcher

@@ -1,0 +1,97 @@
+#include "launcher/config/document.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "launcher/config/schema.h"
+#include "launcher/config/show.h"
+
+namespace fathom::launcher {
+
+namespace {
+
+constexpr std::string_view kPreamble = R"(# Configuration
+
+This page is the output of `fathom config keys --markdown`; a test keeps the two equal.
+
+A config is a YAML file: sections, and keys in them. `key=value` words after it on the command line
+win over the file, and a later word wins over an earlier one:
+
+    fathom train configs/iwslt14-de-en.yaml model.depth=E12D12 model.topology=pre-ln run.seed=2
+
+- Nothing is silently ignored. An unknown or duplicate key, a wrong type, a value out of range or a
+  contradiction ends the program with exit code 2 and `FILE:LINE: KEY: got ..., allowed ...`.
+- A key that is left out takes its default. `fathom config show CONFIG [key=value ...]` prints every
+  key with the value that a run would use; `fathom config check` only checks.
+- Numbers are decimal, with a point in every locale. A quoted number is text. A value on the command
+  line is taken as it stands; one that starts with a quote or a bracket is YAML:
+  `'optimizer.betas=[0.9, 0.98]'`.
+- Paths are relative to the directory in which the program is started, not to the config file.
+- What a key on the command line implies wins over the file: `model.depth=D24 model.kind=decoder`
+  drops the file's layer counts, `optimizer.schedule=inverse-sqrt-w1` its warm-up, and
+  `model.topology=pre-ln` options that only another topology has.
+- Limits: 1 MiB, 32 levels, one document; no anchors, aliases or tags.
+
+The last column says whether the key may change when a run is resumed. Another changed key is an
+error that names both values.
+)";
+
+std::string default_of(const Key& key) {
+  if (key.name == "run.name") return "name of the file";
+  if (key.name == "run.directory") return "runs/NAME";
+  return key.get(Config{}).value_or("-");
+}
+
+std::string section_of(const Key& key) { return key.name.substr(0, key.name.find('.')); }
+
+// A value that the contract has and this program does not is said where the value is listed.
+std::string allowed_of(const Key& key) {
+  std::string text = key.allowed;
+  for (const NotAvailable& missing : key.not_available)
+    text += "; " + missing.value + " is not available";
+  return text;
+}
+
+std::string cell(std::string text) {
+  for (size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2) text.replace(at, 1, "\\|");
+  return text;
+}
+
+}  // namespace
+
+std::string keys_as_text() {
+  std::vector<std::vector<std::string>> rows = {{"key", "type", "default", "allowed", "meaning"}};
+  for (const Key& key : schema())
+    rows.push_back({key.name, key.type, default_of(key), allowed_of(key), key.meaning});
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+
+  std::string out;
+  for (const auto& row : rows) {
+    for (size_t i = 0; i + 1 < row.size(); ++i)
+      out += row[i] + std::string(widths[i] + 2 - row[i].size(), ' ');
+    out += row.back() + "\n";
+  }
+  return out;
+}
+
+std::string keys_as_markdown() {
+  std::string out(kPreamble);
+  std::string section;
+  for (const Key& key : schema()) {
+    if (section_of(key) != section) {
+      section = section_of(key);
+      out +=
+          "\n## " + section +
+          "\n\n| key | type | default | allowed | meaning | resume |\n|---|---|---|---|---|---|\n";
+    }
+    out += "| `" + key.name + "` | " + key.type + " | `" + default_of(key) + "` | " +
+           cell(allowed_of(key)) + " | " + cell(key.meaning) + " | " +
+           (resume_allowed(key.name) ? "may change" : "fixed") + " |\n";
+  }
+  return out;
+}
+
+}  // namespace fathom::launcher

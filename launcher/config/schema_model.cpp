@@ -1,0 +1,192 @@
+// The sections `run` and `model` of the table of keys.
+#include <algorithm>
+
+#include "launcher/config/schema_builders.h"
+
+namespace fathom::launcher {
+
+namespace {
+
+constexpr int64_t kMostLayers = 10'000;
+
+// Digits from `at`, as a number of layers; none if there is no digit or the number is out of range.
+std::optional<int> parse_layers(std::string_view digits) {
+  const auto value = parse_integer(digits);
+  if (!value || digits[0] == '+' || *value < 1 || *value > kMostLayers) return std::nullopt;
+  return int(*value);
+}
+
+// `E12D12` or `D24`: another spelling of the two layer counts, so it is never shown.
+bool set_depth(Config& config, const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar) return false;
+  const std::string_view text = node.text;
+  const size_t d = text.find('D');
+  if (d == text.npos) return false;
+  const auto decoder = parse_layers(text.substr(d + 1));
+  const auto encoder = d == 0           ? std::optional(0)
+                       : text[0] == 'E' ? parse_layers(text.substr(1, d - 1))
+                                        : std::nullopt;
+  if (!decoder || !encoder) return false;
+  config.model.encoder_layers = *encoder;
+  config.model.decoder_layers = *decoder;
+  return true;
+}
+
+// An option lives as text in a map, since a topology defines its own; the value is checked and
+// normalised here, so that `2` and `2.0` are the same config.
+struct TopologyOption {
+  std::string topology;
+  std::string name;
+  std::string default_value;
+};
+
+Key option_key(const TopologyOption& option, std::string type, std::string allowed,
+               std::optional<std::string> (*normalise)(const YamlNode&), std::string meaning) {
+  return {.name = "model.topology_options." + option.name,
+          .type = std::move(type),
+          .allowed = std::move(allowed),
+          .meaning = std::move(meaning),
+          .set =
+              [=](Config& config, const YamlNode& node) {
+                const auto value = normalise(node);
+                if (!value) return false;
+                config.model.topology_options[option.name] = *value;
+                return true;
+              },
+          .get = [=](const Config& config) -> std::optional<std::string> {
+            if (config.model.topology != option.topology) return std::nullopt;
+            const auto given = config.model.topology_options.find(option.name);
+            return given == config.model.topology_options.end() ? option.default_value
+                                                                : given->second;
+          }};
+}
+
+std::optional<std::string> any_number(const YamlNode& node) {
+  const auto value = is_plain(node) ? parse_number(node.text) : std::nullopt;
+  return value ? std::optional(format_number(*value)) : std::nullopt;
+}
+
+std::optional<std::string> positive_number(const YamlNode& node) {
+  const auto value = is_plain(node) ? parse_number(node.text) : std::nullopt;
+  return value && *value > 0 ? std::optional(format_number(*value)) : std::nullopt;
+}
+
+std::optional<std::string> dual_start(const YamlNode& node) {
+  const bool known = node.text == "embedding" || node.text == "zero";
+  return node.kind == YamlNode::Kind::kScalar && known ? std::optional(node.text) : std::nullopt;
+}
+
+void add_topology_keys(std::vector<Key>& keys) {
+  keys.push_back(choice_key(
+      "model.topology", [](auto& c) -> auto& { return c.model.topology; },
+      {{"post-ln", "post-ln"}, {"pre-ln", "pre-ln"}, {"residual", "residual"}},
+      "Where the layer norms sit: after every sum (Post-LN), before every block (Pre-LN), or in "
+      "two "
+      "streams (ResiDual)."));
+  keys.push_back(
+      option_key({"residual", "alpha", "1"}, "number", "number", any_number,
+                 "Residual: factor on the Post-LN stream in the output, alpha x + LN(r)."));
+  keys.push_back(option_key({"residual", "scale", "1"}, "number", "number > 0", positive_number,
+                            "Residual: factor on every block output added to the dual stream."));
+  Key start =
+      option_key({"residual", "dual_start", "embedding"}, "choice", "one of embedding, zero",
+                 dual_start, "Residual: what the dual stream starts with.");
+  start.choices = {"embedding", "zero"};
+  keys.push_back(std::move(start));
+}
+
+void add_rate_keys(std::vector<Key>& keys) {
+  const Interval probability = {.low = 0, .high = 1, .open_high = true};
+  keys.push_back(number_key(
+      "model.dropout", [](auto& c) -> auto& { return c.model.dropout; }, probability,
+      "Dropout on embeddings and on the output of every block."));
+  keys.push_back(number_key(
+      "model.attention_dropout", [](auto& c) -> auto& { return c.model.attention_dropout; },
+      probability, "Dropout on attention weights."));
+  keys.push_back(number_key(
+      "model.activation_dropout", [](auto& c) -> auto& { return c.model.activation_dropout; },
+      probability, "Dropout after the activation of the feed-forward block."));
+}
+
+}  // namespace
+
+std::vector<std::string> topology_options(std::string_view topology) {
+  if (topology != "residual") return {};
+  return {"alpha", "scale", "dual_start"};
+}
+
+void add_model_keys(std::vector<Key>& keys) {
+  using core::Activation, core::InitRule, core::ModelKind, core::ShareEmbeddings;
+
+  const TextRule name_rule = {"1 to 64 of A-Z a-z 0-9 . _ -, not starting with a point",
+                              accepts_name};
+  keys.push_back(text_key(
+      "run.name", [](auto& c) -> auto& { return c.run.name; }, name_rule,
+      "Name of the run in logs, metrics and reports. Without it, the config file's name without "
+      "its "
+      "ending."));
+  keys.push_back(text_key(
+      "run.directory", [](auto& c) -> auto& { return c.run.directory; }, {"a path", accepts_path},
+      "Where the run keeps its files. Without it, runs/NAME."));
+  keys.push_back(integer_key(
+      "run.seed", [](auto& c) -> auto& { return c.run.seed; }, 0,
+      std::numeric_limits<int64_t>::max(), "Seed of initial weights, order of data and dropout."));
+
+  keys.push_back(choice_key(
+      "model.kind", [](auto& c) -> auto& { return c.model.kind; },
+      {{"encoder-decoder", ModelKind::kEncoderDecoder}, {"decoder", ModelKind::kDecoder}},
+      "A translation model, or a language model of the target side."));
+  keys.push_back({.name = "model.depth",
+                  .type = "text",
+                  .allowed = "E12D12 or, for a decoder, D24, with 1 to " +
+                             std::to_string(kMostLayers) + " layers each",
+                  .meaning = "Both layer counts in one word, instead of the two keys below.",
+                  .set = set_depth,
+                  .get = [](const Config&) { return std::optional<std::string>(); }});
+  keys.push_back(integer_key(
+      "model.encoder_layers", [](auto& c) -> auto& { return c.model.encoder_layers; }, 0,
+      kMostLayers, "Encoder layers; 0 in a decoder."));
+  keys.push_back(integer_key(
+      "model.decoder_layers", [](auto& c) -> auto& { return c.model.decoder_layers; }, 1,
+      kMostLayers, "Decoder layers."));
+  add_topology_keys(keys);
+  keys.push_back(integer_key(
+      "model.width", [](auto& c) -> auto& { return c.model.width; }, 4, 65536,
+      "Features of a token. Even, and a multiple of model.heads."));
+  keys.push_back(integer_key(
+      "model.ffn_width", [](auto& c) -> auto& { return c.model.ffn_width; }, 1, 1'048'576,
+      "Features inside the feed-forward block."));
+  keys.push_back(integer_key(
+      "model.heads", [](auto& c) -> auto& { return c.model.heads; }, 1, 4096,
+      "Attention heads; divides model.width."));
+  keys.push_back(choice_key(
+      "model.activation", [](auto& c) -> auto& { return c.model.activation; },
+      {{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}},
+      "Activation of the feed-forward block."));
+  add_rate_keys(keys);
+  keys.push_back(choice_key(
+      "model.share_embeddings", [](auto& c) -> auto& { return c.model.share_embeddings; },
+      {{"all", ShareEmbeddings::kAll},
+       {"decoder", ShareEmbeddings::kDecoder},
+       {"none", ShareEmbeddings::kNone}},
+      "Which of source, target and output embedding are one table: all three, the decoder's two, "
+      "or "
+      "none."));
+  keys.push_back(choice_key(
+      "model.init", [](auto& c) -> auto& { return c.model.init; },
+      {{"fairseq", InitRule::kFairseq}, {"xavier", InitRule::kXavier}},
+      "Rule of the initial weights."));
+  keys.push_back(
+      {.name = "model.recompute_activations",
+       .type = "boolean",
+       .allowed = "true or false",
+       .meaning = "Compute activations again in the backward pass instead of keeping them.",
+       .not_available = {{"true", "activations are always kept; available: false"}},
+       .set =
+           [](Config&, const YamlNode& node) {
+             return is_plain(node) && parse_boolean(node.text).has_value();
+           },
+       .get = [](const Config&) { return std::optional<std::string>("false"); }});
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,134 @@
+#include "launcher/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/data/batch_plan.h"
+#include "core/data/prepare.h"
+#include "core/score/bleu.h"
+
+namespace fathom::launcher {
+namespace {
+
+double summed_nll(core::Transformer& model, core::Device& device, const core::PackedBatch& batch) {
+  const core::DType dtype = model.parameters().dtype();
+  core::Tape tape(device, dtype, {.recording = false, .fixed_tiles = true, .dropping = false});
+  const core::TokenLosses losses = model.losses(tape, batch, 0, 1);
+  return core::visit_float(dtype, [&]<class T>() {
+    double sum = 0;
+    for (int64_t t = 0; t < losses.nll.cols(); ++t) sum += double(losses.nll.data<T>()[t]);
+    return sum;
+  });
+}
+
+// Every pair's successor in the plan, the last one's being the first: sentences of like length.
+std::vector<std::vector<int64_t>> exchanged(const std::vector<std::vector<int64_t>>& plan) {
+  std::vector<int64_t> order;
+  for (const auto& batch : plan) order.insert(order.end(), batch.begin(), batch.end());
+  std::rotate(order.begin(), order.begin() + 1, order.end());
+  std::vector<std::vector<int64_t>> sources;
+  size_t at = 0;
+  for (const auto& batch : plan) {
+    sources.emplace_back(order.begin() + std::ptrdiff_t(at),
+                         order.begin() + std::ptrdiff_t(at + batch.size()));
+    at += batch.size();
+  }
+  return sources;
+}
+
+}  // namespace
+
+Validation validate(core::Transformer& model, core::Device& device, const core::Dataset& data,
+                    int64_t micro_tokens, dist::Communicator& group) {
+  const core::PairLengths lengths = data.lengths();
+  const std::vector<std::vector<int64_t>> plan = core::evaluation_plan(lengths, micro_tokens);
+  const bool measures_gain = !data.decoder_only() && data.size() > 1;
+  const std::vector<std::vector<int64_t>> sources =
+      measures_gain ? exchanged(plan) : std::vector<std::vector<int64_t>>{};
+
+  // A slot per batch; only its rank writes it, so that the sum over ranks adds zeros to it.
+  std::vector<double> sums(plan.size() * 2);
+  for (size_t b = size_t(group.rank()); b < plan.size(); b += size_t(group.size())) {
+    sums[2 * b] = summed_nll(model, device, core::pack(data, plan[b]));
+    if (measures_gain)
+      sums[2 * b + 1] = summed_nll(model, device, core::pack(data, plan[b], sources[b]));
+  }
+  group.all_reduce_sum(std::span<double>(sums));
+
+  Validation out;
+  for (const int32_t length : lengths.target) out.tokens += length;
+  double right = 0, foreign = 0;
+  for (size_t b = 0; b < plan.size(); ++b) {
+    right += sums[2 * b];
+    foreign += sums[2 * b + 1];
+  }
+  out.nll = right / double(out.tokens);
+  out.source_gain = measures_gain ? foreign / double(out.tokens) - out.nll
+                                  : std::numeric_limits<double>::quiet_NaN();
+  return out;
+}
+
+std::vector<std::string> translate_dataset(core::Transformer& model, core::Device& device,
+                                           const core::Dataset& data,
+                                           const core::Tokenizer& tokenizer, int64_t batch_tokens,
+                                           dist::Communicator& group) {
+  const core::PairLengths lengths = data.lengths();
+  std::vector<int64_t> order(size_t(data.size()));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return lengths.source[size_t(a)] < lengths.source[size_t(b)];
+  });
+  nlohmann::json mine = nlohmann::json::array();
+  size_t at = 0;
+  for (int64_t batch = 0; at < order.size(); ++batch) {
+    std::vector<int64_t> pairs;
+    std::vector<std::vector<int32_t>> tokens;
+    for (int64_t cost = 0; at < order.size(); ++at) {
+      cost += lengths.source[size_t(order[at])];
+      if (!pairs.empty() && cost > batch_tokens) break;
+      pairs.push_back(order[at]);
+      const std::span<const int32_t> source = data.source(order[at]);
+      tokens.emplace_back(source.begin(), source.end());
+    }
+    if (batch % group.size() != group.rank()) continue;
+    const std::vector<std::vector<int32_t>> out = core::greedy_decode(model, device, tokens);
+    for (size_t i = 0; i < pairs.size(); ++i)
+      mine.push_back({pairs[i], tokenizer.decode(out[i])});
+  }
+  std::vector<std::string> translations(size_t(data.size()));
+  for (const std::string& part : group.all_gather(
+           mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+    for (const auto& entry : nlohmann::json::parse(part))
+      translations[entry[0].get<size_t>()] = entry[1].get<std::string>();
+  return translations;
+}
+
+SplitScore score_split(core::Transformer& model, core::Device& device, const core::Dataset& data,
+                       const core::DataConfig& config, const std::string& prefix,
+                       const core::Tokenizer& tokenizer, int64_t batch_tokens,
+                       dist::Communicator& group) {
+  SplitScore out;
+  out.translations = translate_dataset(model, device, data, tokenizer, batch_tokens, group);
+  std::vector<std::string> references =
+      core::evaluation_text(config, prefix, data.decoder_only()).target;
+  references.resize(size_t(data.size()));  // `data` may be the head of the split
+  const std::vector<std::vector<std::string>> streams = {std::move(references)};
+  const core::BleuScore score = core::corpus_bleu(out.translations, streams);
+  out.bleu = score.score;
+  out.line = core::to_line(score);
+  out.signature = core::signature(score);
+  return out;
+}
+
+core::Dataset first_pairs(const core::Dataset& data, int64_t count) {
+  std::vector<core::TokenPair> pairs;
+  for (int64_t i = 0; i < std::min(count, data.size()); ++i) {
+    const auto source = data.source(i), target = data.target(i);
+    pairs.push_back({{source.begin(), source.end()}, {target.begin(), target.end()}});
+  }
+  return core::Dataset::from_pairs(pairs, data.decoder_only());
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,53 @@
+// Validation and translation of a data set, shared out over the ranks: exact for any number of them,
+// since micro-batches are fixed, rows do not depend on their neighbours, and sums are made in the
+// order of the plan.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/data/config.h"
+#include "core/data/dataset.h"
+#include "core/data/tokenizer.h"
+#include "core/decode/greedy.h"
+#include "core/model/transformer.h"
+#include "dist/communicator.h"
+
+namespace fathom::launcher {
+
+struct Validation {
+  double nll = 0;          // nats per target token, EOS included, unsmoothed
+  double source_gain = 0;  // nll with the sources exchanged between sentences, minus nll; NaN in a
+                           // decoder-only model and with a single sentence
+  int64_t tokens = 0;
+};
+
+// Collective.
+[[nodiscard]] Validation validate(core::Transformer& model, core::Device& device,
+                                  const core::Dataset& data, int64_t micro_tokens,
+                                  dist::Communicator& group);
+
+// Translations of all sources of `data`, n in, n out, on every rank. Collective.
+[[nodiscard]] std::vector<std::string> translate_dataset(core::Transformer& model,
+                                                         core::Device& device,
+                                                         const core::Dataset& data,
+                                                         const core::Tokenizer& tokenizer,
+                                                         int64_t batch_tokens,
+                                                         dist::Communicator& group);
+
+// Corpus BLEU (sacreBLEU's defaults) of greedy translations against the raw lines of a split;
+// `prefix` is config.valid or config.test. Collective; every rank gets the figure.
+struct SplitScore {
+  double bleu = 0;
+  std::string line, signature;
+  std::vector<std::string> translations;
+};
+[[nodiscard]] SplitScore score_split(core::Transformer& model, core::Device& device,
+                                     const core::Dataset& data, const core::DataConfig& config,
+                                     const std::string& prefix, const core::Tokenizer& tokenizer,
+                                     int64_t batch_tokens, dist::Communicator& group);
+
+// The first `count` pairs of a set.
+[[nodiscard]] core::Dataset first_pairs(const core::Dataset& data, int64_t count);
+
+}  // namespace fathom::launcher

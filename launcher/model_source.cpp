@@ -1,0 +1,42 @@
+#include "launcher/model_source.h"
+
+#include "checkpoint/directory.h"
+#include "launcher/config/load.h"
+#include "launcher/cores.h"
+#include "launcher/provenance.h"
+#include "launcher/train_state.h"
+
+namespace fathom::launcher {
+
+LoadedModel load_model(const std::string& path, int threads) {
+  const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);
+  const std::string text = provenance_text(source.manifest().provenance, "config");
+  require<CheckpointError>(!text.empty(), source.path().string(),
+                           ": carries no config; was it written by another program?");
+  LoadedModel out;
+  out.config = parse_config(text, source.path().string() + " (config)", "run");
+  out.checkpoint = source.path();
+  out.step = source.manifest().step;
+  out.config.train.threads = threads;
+
+  // RUN/checkpoints/step-N, or a run's files laid beside a copied checkpoint.
+  const std::filesystem::path run = source.path().parent_path().parent_path();
+  const std::filesystem::path tokenizer = run / "tokenizer.model";
+  require<DataError>(std::filesystem::exists(tokenizer), tokenizer.string(),
+                     ": missing; a checkpoint is used where it lies in its run directory");
+  out.tokenizer = std::make_unique<core::Tokenizer>(core::Tokenizer::load(tokenizer));
+  out.config.model.vocabulary_size = out.tokenizer->size();
+
+  const bool is_f64 = out.config.train.precision == Precision::kFp64;
+  out.device = core::make_device(
+      out.config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
+      threads_per_rank(out.config));
+  out.model = std::make_unique<core::Transformer>(out.config.model,
+                                                  is_f64 ? core::DType::kF64 : core::DType::kF32);
+  checkpoint::LoadingArchive archive(source, "model/");
+  visit_weights(archive, *out.model);
+  archive.finish();
+  return out;
+}
+
+}  // namespace fathom::launcher

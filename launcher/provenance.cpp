@@ -1,0 +1,30 @@
+#include "launcher/provenance.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/tensor/device.h"
+#include "launcher/config/show.h"
+#include "launcher/version.h"
+
+namespace fathom::launcher {
+
+std::string provenance_json(const Config& config, const core::PreparedData& data, int ranks,
+                            const std::string& counters) {
+  const nlohmann::json json = {{"config", to_yaml(config)},
+                               {"config_hash", config_hash(config)},
+                               {"data", data.content_hash},
+                               {"version", version()},
+                               {"commit", commit()},
+                               {"numerics", core::cpu_numerics_fingerprint()},
+                               {"ranks", ranks},
+                               {"counters", counters}};
+  return json.dump();
+}
+
+std::string provenance_text(const std::string& text, const std::string& key) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains(key) || !json[key].is_string()) return {};
+  return json[key].get<std::string>();
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,175 @@
+#include "launcher/run_setup.h"
+
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "core/tensor/device.h"
+#include "dist/agreement.h"
+#include "launcher/config/load.h"
+#include "launcher/config/show.h"
+#include "launcher/provenance.h"
+#include "launcher/version.h"
+
+namespace fathom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Aside, then renamed: a reader never sees half a file.
+void write_text(const fs::path& path, const std::string& text) {
+  const fs::path aside = path.string() + ".tmp";
+  std::ofstream out(aside, std::ios::binary);
+  out << text;
+  out.close();
+  require<IoError>(bool(out), aside.string(), ": cannot be written; is the disk full?");
+  fs::rename(aside, path);
+}
+
+std::string new_run_id() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+// Only config.yaml of an earlier start may be there.
+bool is_used(const checkpoint::CheckpointDirectory& checkpoints, const fs::path& run) {
+  return !checkpoints.list().empty() || fs::exists(run / "metrics.jsonl");
+}
+
+// Hands every array and value of rank 0 to the others.
+class BroadcastArchive final : public checkpoint::Archive {
+ public:
+  explicit BroadcastArchive(dist::Communicator& group) : group_(group) {}
+  void array(std::string_view, std::span<const int64_t>, std::span<float> data) override {
+    group_.broadcast(std::as_writable_bytes(data), 0);
+  }
+  void array(std::string_view, std::span<const int64_t>, std::span<double> data) override {
+    group_.broadcast(std::as_writable_bytes(data), 0);
+  }
+  void value(std::string_view, int64_t& v) override {
+    group_.broadcast(std::as_writable_bytes(std::span(&v, 1)), 0);
+  }
+  void value(std::string_view, double& v) override {
+    group_.broadcast(std::as_writable_bytes(std::span(&v, 1)), 0);
+  }
+  void value(std::string_view, std::string& v) override { group_.broadcast(v, 0); }
+  bool is_loading() const override { return true; }
+
+ private:
+  dist::Communicator& group_;
+};
+
+std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, const std::string& mode,
+                                                      RunDirectory& run, int64_t& rejected,
+                                                      const monitoring::Log& log) {
+  const fs::path directory = config.run.directory;
+  if (mode == "never") {
+    require(!is_used(*run.checkpoints, directory), "--resume never: ", directory.string(),
+            " already holds a run; choose another run.directory or leave --resume out");
+    return std::nullopt;
+  }
+  if (mode != "auto" && mode != "require") {
+    checkpoint::Checkpoint chosen = checkpoint::open_checkpoint(mode);
+    run.checkpoints->discard_after(chosen.manifest().step);
+    return chosen;
+  }
+  checkpoint::Found found = run.checkpoints->newest_valid();
+  rejected = int64_t(found.skipped.size());
+  for (const checkpoint::Skipped& skipped : found.skipped)
+    log.warn(join("skipped checkpoint ", skipped.path.string(), ": ", skipped.reason));
+  if (!found.checkpoint) {
+    require<CheckpointError>(found.skipped.empty(), directory.string(), ": none of ",
+                             found.skipped.size(),
+                             " checkpoints is valid (reasons above); mend or remove them, or choose "
+                             "another run.directory");
+    require<CheckpointError>(mode != "require", directory.string(),
+                             ": --resume require, but there is no checkpoint");
+    return std::nullopt;
+  }
+  return std::move(found.checkpoint);
+}
+
+}  // namespace
+
+RunDirectory open_run_directory(const Config& config, int rank, const monitoring::Log& log) {
+  RunDirectory run;
+  if (rank != 0) return run;
+  const fs::path directory = config.run.directory;
+  std::error_code error;
+  fs::create_directories(directory, error);
+  require<IoError>(!error, "run.directory ", directory.string(), ": cannot be made: ",
+                   error.message());
+  run.lock.emplace(checkpoint::RunLock::acquire(directory));
+  if (!run.lock->note().empty()) log.warn(run.lock->note());
+  run.checkpoints.emplace(checkpoint::CheckpointDirectory::open_for_writing(directory, *run.lock));
+  return run;
+}
+
+Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
+                     dist::Communicator& group, const monitoring::Log& log) {
+  Resume resume;
+  if (group.rank() == 0) {
+    resume.checkpoint = find_checkpoint(config, mode, run, resume.rejected, log);
+    const fs::path file = fs::path(config.run.directory) / "config.yaml";
+    if (resume.checkpoint) {
+      const checkpoint::Manifest& manifest = resume.checkpoint->manifest();
+      const std::string old = provenance_text(manifest.provenance, "config");
+      require<CheckpointError>(!old.empty(), resume.checkpoint->path().string(),
+                               ": carries no config; was it written by another program?");
+      check_resume(parse_config(old, "the checkpoint's config", config.run.name), config);
+      resume.run_id = manifest.run_id;
+      resume.attempt = manifest.attempt + 1;
+    } else {
+      resume.run_id = new_run_id();
+    }
+    write_text(file, to_yaml(config));
+  }
+  resume.resumes = group.all_reduce_max(resume.checkpoint.has_value()) == 1;
+  group.broadcast(resume.run_id, 0);
+  resume.attempt = group.all_reduce_max(resume.attempt);
+  return resume;
+}
+
+core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
+                                const monitoring::Log& log) {
+  const bool decoder_only = config.model.kind == core::ModelKind::kDecoder;
+  std::optional<core::PreparedData> data;
+  if (group.rank() == 0) data.emplace(core::prepare(config.data, decoder_only));
+  group.barrier();
+  if (!data) data.emplace(core::prepare(config.data, decoder_only));
+  for (const std::string& note : data->notes) log.info(note);
+  return std::move(*data);
+}
+
+void check_ranks_agree(const Config& config, const core::PreparedData& data,
+                       dist::Communicator& group) {
+  dist::check_agreement(group, {{"config", config_hash(config)},
+                                {"program", version() + " " + commit()},
+                                {"numerics", core::cpu_numerics_fingerprint()},
+                                {"data", data.content_hash}});
+}
+
+void load_state(const Resume& resume, TrainState& state, dist::Communicator& group) {
+  if (resume.checkpoint) {
+    checkpoint::LoadingArchive archive(*resume.checkpoint);
+    state.visit(archive);
+    archive.finish();
+  }
+  if (group.size() == 1) return;
+  BroadcastArchive archive(group);
+  state.visit(archive);
+}
+
+void load_weights(const std::string& path, core::Transformer& model, dist::Communicator& group) {
+  if (group.rank() == 0) {
+    const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);
+    checkpoint::LoadingArchive archive(source, "model/");
+    visit_weights(archive, model);
+    archive.finish();
+  }
+  BroadcastArchive archive(group);
+  visit_weights(archive, model);
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,57 @@
+#include "launcher/train_state.h"
+
+namespace fathom::launcher {
+namespace {
+
+// The parameter's slice of a flat buffer, under its own name and shape.
+void visit_slices(checkpoint::Archive& archive, const std::string& prefix,
+                  const core::ParameterStore& store, const core::Tensor& flat) {
+  for (const auto& p : store.all())
+    core::visit_float(flat.dtype(), [&]<class T>() {
+      archive.array(prefix + p->name, p->shape,
+                    std::span(flat.data<T>() + p->offset, size_t(p->numel())));
+    });
+}
+
+void visit_verdict(checkpoint::Archive& archive, core::VerdictState& v) {
+  archive.value("verdict/validations", v.validations);
+  archive.value("verdict/last_step", v.last_step);
+  archive.value("verdict/best_nll", v.best_nll);
+  archive.value("verdict/best_step", v.best_step);
+  archive.value("verdict/raised_validations", v.raised_validations);
+  archive.value("verdict/raised_since", v.raised_since);
+  archive.value("verdict/nonfinite_steps", v.nonfinite_steps);
+  archive.value("verdict/nonfinite_step", v.nonfinite_step);
+  archive.value("verdict/nonfinite_value", v.nonfinite_value);
+  archive.value("verdict/status", v.status);
+  archive.value("verdict/step", v.step);
+  archive.value("verdict/value", v.value);
+  archive.value("verdict/reference", v.reference);
+}
+
+}  // namespace
+
+void visit_weights(checkpoint::Archive& archive, core::Transformer& model) {
+  visit_slices(archive, "model/", model.parameters(), model.parameters().weights());
+}
+
+void TrainState::visit(checkpoint::Archive& archive) {
+  visit_weights(archive, model);
+  visit_slices(archive, "optimizer/m/", model.parameters(), adam.first());
+  visit_slices(archive, "optimizer/v/", model.parameters(), adam.second());
+  archive.value("optimizer/updates", adam.updates());
+  archive.value("step", step);
+  archive.value("epoch", epoch);
+  archive.value("batch_in_epoch", batch_in_epoch);
+  archive.value("source_tokens", source_tokens);
+  archive.value("target_tokens", target_tokens);
+  archive.value("sentences", sentences);
+  archive.value("skipped", skipped);
+  archive.value("validations", validations);
+  archive.value("validations_without_gain", validations_without_gain);
+  archive.value("best_value", best_value);
+  archive.value("best_step", best_step);
+  visit_verdict(archive, verdict);
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,37 @@
+// Everything that decides how a run goes on: weights, moments, counters, data position, and the
+// state of early stopping and verdict. Saved and loaded by the same lines, so the two cannot drift
+// apart. What depends on timing (durations, restarts) is not state; it travels as provenance.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "checkpoint/archive.h"
+#include "core/model/transformer.h"
+#include "core/optim/adam.h"
+#include "core/score/verdict.h"
+
+namespace fathom::launcher {
+
+struct TrainState {
+  core::Transformer& model;
+  core::Adam& adam;
+
+  int64_t step = 0;            // batches consumed, skipped updates included
+  int64_t epoch = 0;           // of the next batch
+  int64_t batch_in_epoch = 0;  // the next batch
+  int64_t source_tokens = 0, target_tokens = 0, sentences = 0;  // trained on, EOS included
+  int64_t skipped = 0;  // updates left out as not finite
+
+  int64_t validations = 0, validations_without_gain = 0;
+  double best_value = std::numeric_limits<double>::infinity();  // of train.best_metric, lower is better
+  int64_t best_step = 0;
+  core::VerdictState verdict = {};
+
+  void visit(checkpoint::Archive& archive);
+};
+
+// The weights alone, as visit() names them.
+void visit_weights(checkpoint::Archive& archive, core::Transformer& model);
+
+}  // namespace fathom::launcher

@@ -1,0 +1,298 @@
+#include "launcher/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/optim/schedule.h"
+#include "launcher/cores.h"
+#include "launcher/provenance.h"
+#include "launcher/signals.h"
+
+namespace fathom::launcher {
+namespace {
+
+constexpr int64_t kMostSkippedInARow = 10;  // non-finite updates, then the run has failed
+constexpr auto kSectionLimit = std::chrono::hours(1);  // of a validation or a save
+
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+core::VerdictOptions verdict_options(const Config& c, const core::PreparedData& data) {
+  const int64_t after = c.verdict.after > 0
+                            ? c.verdict.after
+                            : core::default_verdict_after(c.optimizer.warmup_steps, c.train.max_steps);
+  return {.unigram_entropy = data.unigram_entropy,
+          .after = after,
+          .encoder_decoder = c.model.kind == core::ModelKind::kEncoderDecoder,
+          .nonfinite_limit = kMostSkippedInARow};
+}
+
+StepOptions step_options(const Config& c, int group_size) {
+  const bool overlaps =
+      c.dist.overlap == Overlap::kOn ||
+      (c.dist.overlap == Overlap::kAuto && group_size > 1 && has_spare_core(threads_per_rank(c)));
+  return {.reducer = {.reduction = c.dist.reduction == Reduction::kTree ? dist::Reduction::kTree
+                                                                        : dist::Reduction::kFast,
+                      .overlap = overlaps ? dist::Overlap::kOn : dist::Overlap::kOff,
+                      .bucket_bytes = int64_t(c.dist.bucket_mb * 1024 * 1024),
+                      .shards = int(c.batch.shards)},
+          .micro_tokens = c.batch.micro_tokens,
+          .label_smoothing = c.optimizer.label_smoothing,
+          .seed = c.run.seed};
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
+    : parts_(parts), config_(parts.config), state_(state),
+      verdict_(verdict_options(parts.config, parts.data)),
+      gradient_step_(make_gradient_step(parts.model, parts.device, parts.data.train, parts.group,
+                                        step_options(parts.config, parts.group.size()))),
+      lengths_(parts.data.train.lengths()) {
+  verdict_.restore(state_.verdict);
+}
+
+TrainResult Trainer::run() {
+  saved_step_ = state_.step > 0 ? state_.step : -1;
+  last_save_seconds_ = monotonic_seconds();
+  parts_.recorder.state(monitoring::RunState::kTrain);
+  bool is_interrupted = false;
+  while (!is_interrupted && !is_complete() && !verdict_.verdict()) {
+    next_step();
+    if (wants_validation()) validate();
+    const Wishes wishes = agree();
+    is_interrupted = wishes.stop;
+    if (wishes.save && !is_interrupted) save();
+  }
+  TrainResult result;
+  if (is_interrupted && !is_complete() && !verdict_.verdict()) {
+    result = {.kind = StopKind::kSignalled, .reason = "a signal asked for it", .validation = {}};
+  } else {
+    if (validated_step_ != state_.step && parts_.data.valid) validate();
+    result = final_result();
+  }
+  parts_.recorder.state(monitoring::RunState::kStopping);
+  if (saved_step_ != state_.step && !save())
+    fail<IoError>("the last checkpoint, of step ", state_.step,
+                  ", could not be written; free the disk and run again: the run goes on from the "
+                  "one before");
+  result.validation = last_validation_;
+  return result;
+}
+
+// The last validation may still say that the run has failed.
+TrainResult Trainer::final_result() {
+  const core::Verdict verdict = verdict_.finish();
+  if (verdict.status != core::VerdictStatus::kOk)
+    return {.kind = StopKind::kFailed,
+            .reason = join(to_string(verdict.status), ": ", verdict.reason),
+            .validation = {}};
+  const TrainConfig& c = config_.train;
+  if (c.max_steps > 0 && state_.step >= c.max_steps)
+    return {.kind = StopKind::kCompleted,
+            .reason = join("reached train.max_steps ", c.max_steps),
+            .validation = {}};
+  if (c.max_epochs > 0 && state_.epoch >= c.max_epochs)
+    return {.kind = StopKind::kCompleted,
+            .reason = join("reached train.max_epochs ", c.max_epochs),
+            .validation = {}};
+  return {.kind = StopKind::kCompleted,
+          .reason = join("no better validation for ", c.patience,
+                         " in a row (train.patience); best at step ", state_.best_step),
+          .validation = {}};
+}
+
+bool Trainer::is_complete() const {
+  const TrainConfig& c = config_.train;
+  return (c.max_steps > 0 && state_.step >= c.max_steps) ||
+         (c.max_epochs > 0 && state_.epoch >= c.max_epochs) ||
+         (c.patience > 0 && state_.validations_without_gain >= c.patience);
+}
+
+void Trainer::next_step() {
+  const double start = monotonic_seconds();
+  if (planned_epoch_ != state_.epoch) {
+    plan_.emplace(lengths_, config_.batch, config_.run.seed, state_.epoch);
+    planned_epoch_ = state_.epoch;
+  }
+  const core::Batch batch = plan_->batch(state_.batch_in_epoch);
+  const int64_t step = state_.step + 1, every = config_.monitoring.layer_statistics_every;
+  const bool observes = every > 0 && (step == 1 || step % every == 0);
+  const StepGradient gradient = gradient_step_->run(batch, step, observes);
+
+  StepRecord record{.step = step,
+                    .epoch = state_.epoch,
+                    .loss = gradient.loss,
+                    .nll = gradient.nll,
+                    .learning_rate = core::learning_rate(
+                        config_.optimizer, parts_.adam.updates() + 1, config_.train.max_steps),
+                    .source_tokens = batch.source_tokens,
+                    .target_tokens = batch.target_tokens,
+                    .sentences = int64_t(batch.pairs.size()),
+                    .timing = gradient.timing};
+  state_.step = step;
+  update(gradient, record.learning_rate, record);
+  advance(batch);
+  record.step_seconds = monotonic_seconds() - start;
+  parts_.recorder.memory(gradient_step_->memory_bytes());
+  parts_.recorder.step(record);
+  parts_.watchdog.progress(step);
+}
+
+// Every rank holds the same bits of the gradient, so all of them skip or none.
+void Trainer::update(const StepGradient& gradient, double learning_rate, StepRecord& record) {
+  const double start = monotonic_seconds();
+  const std::vector<double> squares =
+      core::squared_norms(parts_.device.pool(), parts_.model.parameters(), gradient.gradient);
+  double sum = 0;
+  for (const double s : squares) sum += s;
+  record.gradient_norm = std::sqrt(sum);
+  record.is_skipped = !std::isfinite(record.loss) || !std::isfinite(record.gradient_norm);
+  if (record.is_skipped) {
+    ++state_.skipped;
+    (void)verdict_.add_nonfinite(state_.step, std::isfinite(record.loss)
+                                                  ? core::NonfiniteValue::kGradientNorm
+                                                  : core::NonfiniteValue::kLoss);
+    parts_.recorder.event("skipped", {{"step", state_.step},
+                                      {"reason", "non-finite"},
+                                      {"loss", record.loss},
+                                      {"gradient_norm", record.gradient_norm}});
+    return;
+  }
+  const double clip = config_.optimizer.clip_norm;
+  const double scale = clip > 0 && record.gradient_norm > clip ? clip / record.gradient_norm : 1;
+  parts_.adam.step(parts_.device.pool(), parts_.model.parameters().weights(), gradient.gradient,
+                   learning_rate, scale);
+  record.optimizer_seconds = monotonic_seconds() - start;
+  if (!gradient.blocks.empty()) record_layers(gradient, squares, learning_rate);
+}
+
+// Parameters belong to the block whose name they begin with; norms are of the whole block.
+void Trainer::record_layers(const StepGradient& gradient, const std::vector<double>& squares,
+                            double learning_rate) {
+  const core::ParameterStore& store = parts_.model.parameters();
+  const std::vector<double> weights =
+      core::squared_norms(parts_.device.pool(), store, store.weights());
+  std::vector<LayerRecord> layers;
+  size_t i = 0;
+  for (const core::BlockContext& block : parts_.model.blocks()) {
+    const std::string prefix = core::name_of(block) + ".";
+    double g = 0, w = 0, u = 0;
+    for (size_t p = 0; p < store.all().size(); ++p) {
+      const core::Parameter& parameter = *store.all()[p];
+      if (!parameter.name.starts_with(prefix)) continue;
+      g += squares[p];
+      w += weights[p];
+      const double change = parts_.adam.update_norm(store.weights(), parameter.offset,
+                                                    parameter.numel(), learning_rate);
+      u += change * change;
+    }
+    layers.push_back({.block = block,
+                      .activations = core::statistics_of(gradient.blocks[i++]),
+                      .gradient_norm = std::sqrt(g),
+                      .weight_norm = std::sqrt(w),
+                      .update_ratio = std::sqrt(u / w)});
+  }
+  parts_.recorder.layers(state_.step, layers);
+}
+
+void Trainer::advance(const core::Batch& batch) {
+  state_.source_tokens += batch.source_tokens;
+  state_.target_tokens += batch.target_tokens;
+  state_.sentences += int64_t(batch.pairs.size());
+  if (++state_.batch_in_epoch < plan_->batch_count()) return;
+  state_.batch_in_epoch = 0;
+  ++state_.epoch;
+}
+
+bool Trainer::wants_validation() const {
+  const int64_t every = config_.train.validate_every;
+  return parts_.data.valid && every > 0 && state_.step % every == 0;
+}
+
+void Trainer::validate() {
+  const dist::Watchdog::Section section(parts_.watchdog, "validation", kSectionLimit);
+  parts_.recorder.state(monitoring::RunState::kValidate);
+  const double start = monotonic_seconds();
+  const Validation result = launcher::validate(parts_.model, parts_.device, *parts_.data.valid,
+                                               config_.batch.micro_tokens, parts_.group);
+  double bleu = std::numeric_limits<double>::quiet_NaN();
+  if (config_.train.best_metric == BestMetric::kBleu)
+    bleu = score_split(parts_.model, parts_.device, *parts_.data.valid, config_.data,
+                       config_.data.valid, *parts_.data.tokenizer, config_.batch.micro_tokens,
+                       parts_.group)
+               .bleu;
+  validated_step_ = state_.step;
+  last_validation_ = result;
+  keep_track(result, bleu);
+  parts_.recorder.validation(state_.step, result, bleu, monotonic_seconds() - start);
+  parts_.recorder.state(monitoring::RunState::kTrain);
+}
+
+void Trainer::keep_track(const Validation& result, double bleu) {
+  ++state_.validations;
+  std::optional<double> gain;
+  if (!std::isnan(result.source_gain)) gain = result.source_gain;
+  (void)verdict_.add_validation(state_.step, result.nll, gain);
+  const double value = std::isnan(bleu) ? result.nll : -bleu;
+  if (value < state_.best_value) {
+    state_.best_value = value;
+    state_.best_step = state_.step;
+    state_.validations_without_gain = 0;
+  } else {
+    ++state_.validations_without_gain;
+  }
+}
+
+bool Trainer::save() {
+  const dist::Watchdog::Section section(parts_.watchdog, "save", kSectionLimit);
+  parts_.recorder.state(monitoring::RunState::kSave);
+  state_.verdict = verdict_.state();
+  std::string failure, path;
+  if (parts_.checkpoints) {
+    try {
+      parts_.recorder.sync();
+      checkpoint::SavingArchive archive;
+      state_.visit(archive);
+      checkpoint::SaveInfo info;
+      info.step = state_.step;
+      info.run_id = parts_.run_id;
+      info.attempt = parts_.attempt;
+      info.provenance = provenance_json(config_, parts_.data, parts_.group.size(),
+                                        parts_.recorder.counters_json());
+      if (last_validation_ && validated_step_ == state_.step)
+        info.metric = checkpoint::Metric{.name = "validation_loss",
+                                         .value = last_validation_->nll,
+                                         .better = checkpoint::Better::kLower};
+      const checkpoint::Saved saved = parts_.checkpoints->save(
+          archive, info,
+          {.keep_last = config_.checkpoint.keep_last,
+           .keep_best = config_.checkpoint.keep_best,
+           .keep_every = config_.checkpoint.keep_every});
+      parts_.recorder.saved(state_.step, saved.path.string(), saved.bytes, saved.seconds);
+    } catch (const IoError& error) {
+      failure = error.what();
+      parts_.recorder.save_failed(state_.step, failure);
+    }
+  }
+  parts_.group.broadcast(failure, 0);
+  last_save_seconds_ = monotonic_seconds();
+  if (failure.empty()) saved_step_ = state_.step;
+  parts_.recorder.state(monitoring::RunState::kTrain);
+  return failure.empty();
+}
+
+// A signal on any rank stops all of them after the same step; time is rank 0's.
+Trainer::Wishes Trainer::agree() {
+  const CheckpointConfig& c = config_.checkpoint;
+  const bool step_is_due = c.every_steps > 0 && state_.step % c.every_steps == 0;
+  const bool time_is_due = parts_.group.rank() == 0 && c.every_minutes > 0 &&
+                           monotonic_seconds() - last_save_seconds_ >= 60 * c.every_minutes;
+  const int64_t wish = requested_stop() != 0 ? 2 : time_is_due ? 1 : 0;
+  const int64_t most = parts_.group.all_reduce_max(wish);
+  return {.stop = most == 2, .save = most == 1 || step_is_due};
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,84 @@
+// The step loop: where data, model, distribution, checkpoints and monitoring meet.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "checkpoint/directory.h"
+#include "core/data/prepare.h"
+#include "dist/watchdog.h"
+#include "launcher/config/config.h"
+#include "launcher/recorder.h"
+#include "launcher/train_state.h"
+
+namespace fathom::launcher {
+
+// What the loop works with; all outlive it.
+struct TrainerParts {
+  const Config& config;  // batch.shards resolved
+  const core::PreparedData& data;
+  dist::Communicator& group;
+  core::Device& device;
+  core::Transformer& model;
+  core::Adam& adam;
+  Recorder& recorder;
+  dist::Watchdog& watchdog;
+  checkpoint::CheckpointDirectory* checkpoints;  // on rank 0, else null
+  std::string run_id;
+  int64_t attempt = 1;
+};
+
+enum class StopKind { kCompleted, kSignalled, kFailed };
+
+struct TrainResult {
+  StopKind kind = StopKind::kCompleted;
+  std::string reason;  // why it ended, one sentence
+  std::optional<Validation> validation;  // the last one
+};
+
+class Trainer {
+ public:
+  // `state` is where a resume goes on, or a fresh one.
+  Trainer(const TrainerParts& parts, const TrainState& state);
+
+  [[nodiscard]] const TrainState& state() const { return state_; }
+
+  // Collective. Trains until the config, a verdict or a signal ends it; the last step is saved.
+  // IoError when that last save fails.
+  [[nodiscard]] TrainResult run();
+
+  // Nothing is left to train.
+  [[nodiscard]] bool is_complete() const;
+
+ private:
+  void next_step();
+  void update(const StepGradient& gradient, double learning_rate, StepRecord& record);
+  void record_layers(const StepGradient& gradient, const std::vector<double>& squares,
+                     double learning_rate);
+  void advance(const core::Batch& batch);
+  void validate();
+  [[nodiscard]] bool wants_validation() const;
+  void keep_track(const Validation& result, double bleu);
+  // True when the checkpoint is there.
+  bool save();
+  struct Wishes {
+    bool stop = false, save = false;
+  };
+  [[nodiscard]] Wishes agree();
+  [[nodiscard]] TrainResult final_result();
+
+  TrainerParts parts_;
+  const Config& config_;
+  TrainState state_;
+  core::VerdictMonitor verdict_;
+  std::unique_ptr<GradientStep> gradient_step_;
+  std::optional<core::EpochPlan> plan_;
+  core::PairLengths lengths_;
+  int64_t planned_epoch_ = -1;
+  int64_t saved_step_ = -1, validated_step_ = -1;
+  double last_save_seconds_ = 0;  // monotonic
+  std::optional<Validation> last_validation_;
+};
+
+}  // namespace fathom::launcher

@@ -1,0 +1,29 @@
+// Where to listen: reading monitoring.listen, why a port could not be had, and a knock at the door.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace fathom::monitoring {
+
+struct Endpoint {
+  std::string ip;  // numeric IPv4
+  uint16_t port = 0;
+
+  [[nodiscard]] std::string text() const { return ip + ':' + std::to_string(port); }
+  [[nodiscard]] bool is_loopback() const { return ip.starts_with("127."); }
+  [[nodiscard]] bool is_every_interface() const { return ip == "0.0.0.0"; }
+};
+
+// "host:port", or a bare port of 127.0.0.1; nullopt for "off". A host name is resolved to IPv4.
+// InvalidArgument names the key monitoring.listen and what was given.
+[[nodiscard]] std::optional<Endpoint> parse_listen(const std::string& listen);
+
+// Tries to bind it and returns the operating system's complaint; empty when there is none.
+[[nodiscard]] std::string bind_error(const Endpoint& endpoint);
+
+// Begins a connection to it and drops it at once, which wakes a server that waits for one.
+void knock(const Endpoint& endpoint) noexcept;
+
+}  // namespace fathom::monitoring

@@ -1,0 +1,43 @@
+// Serves the published metrics over HTTP: GET /metrics for Prometheus, GET /healthz ("ok": the
+// process is alive), nothing else. Four threads, one second per request, no keep-alive, a short
+// queue: idle or slow clients delay a scrape by about a second and the step loop not at all.
+// No TLS and no password: bind to loopback, or put a reverse proxy in front.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "monitoring/metrics.h"
+
+namespace fathom::monitoring {
+
+struct ExporterConfig {
+  std::string listen = "127.0.0.1:9464";  // host:port, a bare port (of 127.0.0.1), or "off"
+  bool required = false;                  // a port that cannot be had ends the run
+};
+
+class Exporter {
+ public:
+  // metrics must outlive the exporter. A port that cannot be bound: with `required` IoError, else
+  // a free port of the same host, and if there is none no exporter; both with a warning.
+  // InvalidArgument when `listen` cannot be read.
+  Exporter(const Metrics& metrics, const ExporterConfig& config);
+  ~Exporter();  // takes at most the second that a request may last
+  Exporter(const Exporter&) = delete;
+  Exporter& operator=(const Exporter&) = delete;
+
+  // "127.0.0.1:9464" with the port in use; empty when nothing is served.
+  [[nodiscard]] const std::string& address() const { return address_; }
+  // What the user should be told at start.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  struct Server;  // keeps prometheus-cpp out of this header
+
+  std::unique_ptr<Server> server_;
+  std::string address_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace fathom::monitoring

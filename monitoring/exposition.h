@@ -1,0 +1,22 @@
+// A snapshot in Prometheus's terms. Written for the exporter and for tests: the text is what a
+// scrape returns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "monitoring/metrics.h"
+
+namespace prometheus {
+struct MetricFamily;
+}
+
+namespace fathom::monitoring {
+
+// Families without a series are left out.
+[[nodiscard]] std::vector<prometheus::MetricFamily> families_of(const Snapshot& snapshot);
+
+// Text exposition format 0.0.4.
+[[nodiscard]] std::string exposition(const Snapshot& snapshot);
+
+}  // namespace fathom::monitoring

@@ -1,0 +1,74 @@
+#include "monitoring/json.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace fathom::monitoring {
+namespace {
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string number(double x) {
+  if (std::isnan(x)) return R"("NaN")";
+  if (std::isinf(x)) return x > 0 ? R"("Infinity")" : R"("-Infinity")";
+  char digits[32];
+  std::string text(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // stays a float for readers
+  return text;
+}
+
+struct Writer {
+  std::string& out;
+
+  void operator()(bool b) const { out += b ? "true" : "false"; }
+  void operator()(double x) const { out += number(x); }
+  void operator()(int64_t n) const { out += std::to_string(n); }
+  void operator()(const std::string& text) const { out += quoted(text); }
+  void operator()(const Object& fields) const {
+    out += '{';
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (i > 0) out += ',';
+      out += quoted(fields[i].key) + ':';
+      std::visit(*this, fields[i].value.data());
+    }
+    out += '}';
+  }
+  void operator()(const Array& values) const {
+    out += '[';
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out += ',';
+      std::visit(*this, values[i].data());
+    }
+    out += ']';
+  }
+};
+
+}  // namespace
+
+std::string to_json(const Value& value) {
+  std::string out;
+  std::visit(Writer{out}, value.data());
+  return out;
+}
+
+std::string valid_utf8(const std::string& text) {
+  return nlohmann::json::parse(quoted(text)).get<std::string>();
+}
+
+std::optional<std::vector<std::string>> parse_strings(std::string_view text) {
+  std::vector<std::string> strings;
+  if (text.empty()) return strings;
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array()) return std::nullopt;
+  for (const nlohmann::json& item : list) {
+    if (!item.is_string()) return std::nullopt;
+    strings.push_back(item.get<std::string>());
+  }
+  return strings;
+}
+
+}  // namespace fathom::monitoring

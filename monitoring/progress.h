@@ -1,0 +1,66 @@
+// How far long work has come: on a terminal one line with a bar, redrawn at most ten times a second
+// and cleared at the end; elsewhere (a log file) plain lines: the first, one every ten seconds, the
+// last. The caller's text carries what is special to the work: loss, tokens per second.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <mutex>
+#include <string>
+
+namespace fathom::monitoring {
+
+struct ProgressConfig {
+  std::string title;                // "train"
+  int64_t total = 0;                // steps of the whole work; 0: unknown, no bar and no time left
+  int64_t start = 0;                // steps done before (a resume); time left counts from here
+  bool is_terminal = false;         // redraw one line, or write plain lines
+  std::function<int()> width;       // columns of the terminal, asked at each redraw; empty: 80
+  std::function<double()> seconds;  // monotonic clock; empty: the steady clock
+  double plain_interval_seconds = 10;
+};
+
+// For stderr as it is: terminal or not (TERM=dumb is not), its width, the steady clock.
+[[nodiscard]] ProgressConfig stderr_progress(std::string title, int64_t total, int64_t start = 0);
+
+class Progress {
+ public:
+  Progress(std::ostream& out, ProgressConfig config);  // out must outlive the progress
+  ~Progress();                                         // finish()
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // done: steps so far, `start` included. Cheap when nothing is due. text is ASCII, short.
+  void update(int64_t done, std::string text);
+  // Clears the bar, or writes the last plain line if it is not out yet. Later calls do nothing.
+  void finish();
+  // Takes the bar off the screen so that another line can be printed; an update soon redraws it.
+  // From any thread.
+  void clear();
+
+ private:
+  [[nodiscard]] std::string line(int columns) const;
+  [[nodiscard]] std::string time_left() const;
+  void erase();
+  void print();
+
+  std::ostream& out_;
+  ProgressConfig config_;
+  std::mutex mutex_;
+  double began_;
+  double printed_at_ = 0;
+  int64_t done_;
+  int64_t printed_done_ = -1;  // -1: nothing printed yet
+  bool is_drawn_ = false;      // a bar stands on the terminal
+  bool is_finished_ = false;
+  std::string text_;
+};
+
+// "loss 3.214, 12.3k tokens/s"
+[[nodiscard]] std::string training_text(double loss, double tokens_per_second);
+
+// "42s", "12m05s", "3h07m", "2d04h"
+[[nodiscard]] std::string duration_text(double seconds);
+
+}  // namespace fathom::monitoring

@@ -1,0 +1,30 @@
+// RUN/targets.json: tells Prometheus (file_sd_configs) where a living run is scraped, since the
+// node on which a batch job lands is not known before. There while the object lives, and gone after
+// a clean end, so that a finished run is not reported as down.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace fathom::monitoring {
+
+class TargetsFile {
+ public:
+  // Writes the file aside and renames it. labels go on every series of the target (run, job_id);
+  // those with an empty value are left out. IoError names the path.
+  TargetsFile(std::filesystem::path path, const std::string& address,
+              const std::map<std::string, std::string>& labels);
+  ~TargetsFile();  // removes it
+  TargetsFile(const TargetsFile&) = delete;
+  TargetsFile& operator=(const TargetsFile&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+// "host:port" as another machine must write it: this machine's name when the exporter listens on
+// every interface (0.0.0.0); a single address is kept, since it is what was bound.
+[[nodiscard]] std::string reachable_address(const std::string& address);
+
+}  // namespace fathom::monitoring

@@ -1,0 +1,248 @@
+#include "checkpoint/directory.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/error.h"
+#include "tests/checkpoint/support.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class Directory : public ::testing::Test {
+ protected:
+  Saved save(CheckpointDirectory& checkpoints, int64_t step, Retention retention = {},
+             std::optional<Metric> metric = {}, const SaveHooks& hooks = {}) {
+    SmallState state{uint64_t(step)};
+    SavingArchive archive;
+    state.visit(archive);
+    SaveInfo info = info_of(step);
+    info.metric = metric;
+    return checkpoints.save(archive, info, retention, hooks);
+  }
+  std::vector<int64_t> steps() const {
+    std::vector<int64_t> found;
+    for (const Entry& e : CheckpointDirectory::open(run()).list()) found.push_back(e.step);
+    return found;
+  }
+  void damage(int64_t step) { fs::resize_file(root() / step_name(step) / kStateName, 100); }
+  const fs::path& run() const { return directory_.path(); }
+  fs::path root() const { return run() / "checkpoints"; }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Directory, IsEmptyBeforeTheFirstSave) {
+  const Found found = CheckpointDirectory::open(run()).newest_valid();
+  EXPECT_FALSE(found.checkpoint);
+  EXPECT_THAT(found.skipped, IsEmpty());
+}
+
+TEST_F(Directory, ThatCannotBeLookedIntoIsNotEmpty) {
+  const fs::path too_long = run() / std::string(300, 'x');
+  EXPECT_THAT(message_of<IoError>([&] { return CheckpointDirectory::open(too_long).list(); }),
+              HasSubstr("File name too long"));
+}
+
+TEST_F(Directory, FallsBackToTheNewestValidAndSaysWhy) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int64_t step : {100, 200, 300}) save(checkpoints, step);
+  damage(300);
+  fs::remove(root() / step_name(200) / kManifestName);
+
+  const Found found = checkpoints.newest_valid("run-1");
+
+  ASSERT_TRUE(found.checkpoint);
+  EXPECT_EQ(found.checkpoint->manifest().step, 100);
+  EXPECT_EQ(found.checkpoint->manifest().fencing_token, lock.token());
+  ASSERT_THAT(found.skipped, SizeIs(2));
+  EXPECT_EQ(found.skipped[0].path, root() / step_name(300));
+  EXPECT_THAT(found.skipped[0].reason, HasSubstr("state.h5 has 100 bytes, expected"));
+  EXPECT_THAT(found.skipped[1].reason, HasSubstr("manifest.json is missing"));
+  EXPECT_EQ(resolve(run()), root() / step_name(100));
+  EXPECT_EQ(resolve(root() / step_name(100)), root() / step_name(100));
+  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(root() / step_name(300)); }),
+              HasSubstr("state.h5 has 100 bytes"));
+}
+
+TEST_F(Directory, WithNothingValidListsEveryReason) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int64_t step : {100, 200}) {
+    save(checkpoints, step);
+    damage(step);
+  }
+  const Found found = checkpoints.newest_valid();
+  EXPECT_FALSE(found.checkpoint);
+  EXPECT_THAT(found.skipped, SizeIs(2));
+  const std::string message = message_of<CheckpointError>([&] { return resolve(run()); });
+  EXPECT_THAT(message, HasSubstr("no valid checkpoint, all are damaged:"));
+  EXPECT_THAT(message, HasSubstr(step_name(100)));
+  EXPECT_THAT(message, HasSubstr(step_name(200)));
+}
+
+TEST_F(Directory, IgnoresHintsThatLie) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int64_t step : {100, 200}) save(checkpoints, step);
+  EXPECT_EQ(read_text(root() / "latest"), "step-00000200\n");
+  write_text(root() / "latest", "step-00000100\n");
+  EXPECT_EQ(resolve(run()), root() / step_name(200));
+  fs::remove(root() / "latest");
+  EXPECT_EQ(resolve(run()), root() / step_name(200));
+}
+
+TEST_F(Directory, SkipsTheCheckpointOfAnotherRun) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  save(checkpoints, 100);
+  const Found found = checkpoints.newest_valid("run-2");
+  EXPECT_FALSE(found.checkpoint);
+  EXPECT_THAT(found.skipped.at(0).reason, HasSubstr("it is of run 'run-1', this is run 'run-2'"));
+}
+
+TEST_F(Directory, KeepsTheLastTheBestAndEveryNth) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  const Retention retention{.keep_last = 2, .keep_best = 1, .keep_every = 400};
+  const double losses[] = {5, 3, 4, 4.5, 6, 7, 8, 9};
+  for (int i = 0; i < 8; ++i)
+    save(checkpoints, 100 * (i + 1), retention, Metric{"validation_loss", losses[i]});
+
+  EXPECT_THAT(steps(), ElementsAre(800, 700, 400, 200));
+  EXPECT_EQ(read_text(root() / "best"), "step-00000200\n");
+  EXPECT_THAT(names_in(root()), SizeIs(6));
+}
+
+TEST_F(Directory, PrefersTheHigherOfAScore) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  const Retention retention{.keep_last = 1, .keep_best = 1, .keep_every = 0};
+  for (const auto& [step, bleu] : {std::pair{100, 20.0}, {200, 30.0}, {300, 25.0}})
+    save(checkpoints, step, retention, Metric{"bleu", bleu, Better::kHigher});
+  EXPECT_THAT(steps(), ElementsAre(300, 200));
+}
+
+TEST_F(Directory, NeverDeletesTheOneJustSavedNorTheUnreadable) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  const Retention none{.keep_last = 0, .keep_best = 0, .keep_every = 0};
+  save(checkpoints, 100, none);
+  save(checkpoints, 300, none);
+  EXPECT_THAT(steps(), ElementsAre(300));
+  write_text(root() / step_name(300) / kManifestName, "newer format");
+
+  const Saved saved = save(checkpoints, 200, none);  // resumed from an older one
+  EXPECT_THAT(steps(), ElementsAre(300, 200));
+  EXPECT_THAT(saved.warnings, IsEmpty());
+  const Saved later = save(checkpoints, 400, none);
+  EXPECT_THAT(steps(), ElementsAre(400, 300));
+  EXPECT_THAT(later.deleted, ElementsAre(root() / step_name(200)));
+  EXPECT_THAT(later.warnings, SizeIs(1));
+}
+
+TEST_F(Directory, DeletesOnlyAfterTheNewOneIsVisible) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  const Retention one{.keep_last = 1, .keep_best = 0, .keep_every = 0};
+  save(checkpoints, 100, one);
+  const SaveHooks failing{.check_fence = {}, .stage = [](std::string_view stage) {
+                            if (stage == "rename") fail<IoError>("injected");
+                          }};
+  EXPECT_THROW(save(checkpoints, 200, one, {}, failing), IoError);
+  EXPECT_THAT(steps(), ElementsAre(100));
+  EXPECT_THAT(names_in(root()), ElementsAre("latest", "step-00000100"));
+}
+
+TEST_F(Directory, DiscardsWhatIsLater) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int64_t step : {100, 200, 300}) save(checkpoints, step);
+  EXPECT_THAT(checkpoints.discard_after(100), SizeIs(2));
+  EXPECT_THAT(steps(), ElementsAre(100));
+}
+
+TEST_F(Directory, IsCleanedOfOrphansWhenOpenedForWriting) {
+  fs::create_directories(root() / ".tmp-123-abc");
+  write_text(root() / ".tmp-123-abc" / kStateName, "half");
+  write_text(root() / ".tmp-456-def", "latest, half");
+  fs::create_directory(run() / "canary");
+  write_text(run() / "canary" / "file", "x");
+  fs::create_directory_symlink(run() / "canary", root() / ".tmp-link");
+
+  const RunLock lock = RunLock::acquire(run());
+  const auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  EXPECT_TRUE(fs::is_empty(root()));
+  EXPECT_TRUE(fs::exists(run() / "canary" / "file"));
+}
+
+TEST_F(Directory, FencesOffASaveWhoseRunWasTakenOverMeanwhile) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  save(checkpoints, 100);
+  std::optional<RunLock> usurper;
+  const SaveHooks hooks{.check_fence = {}, .stage = [&](std::string_view stage) {
+                          if (stage == "rename")
+                            usurper = RunLock::acquire(run(), {.job_id = "9", .take_over = true});
+                        }};
+
+  const std::string message =
+      message_of<InvalidArgument>([&] { save(checkpoints, 200, {}, {}, hooks); });
+
+  EXPECT_THAT(message, HasSubstr("was taken over by host "));
+  EXPECT_THAT(message, HasSubstr(", job 9, since "));
+  EXPECT_THAT(message, HasSubstr(" with fencing token 2, ours is 1"));
+  EXPECT_THAT(names_in(root()), ElementsAre("latest", "step-00000100"));
+  EXPECT_THROW(save(checkpoints, 300), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(CheckpointDirectory::open_for_writing(run(), lock)),
+               InvalidArgument);
+}
+
+TEST_F(Directory, OpenedForReadingRefusesToSave) {
+  auto checkpoints = CheckpointDirectory::open(run());
+  EXPECT_THAT(message_of<InvalidArgument>([&] { save(checkpoints, 100); }),
+              HasSubstr("was opened for reading only"));
+}
+
+TEST_F(Directory, FollowsALinkOfItsOwnerOnly) {
+  fs::create_directory(run() / "large-disk");
+  fs::create_directory_symlink(run() / "large-disk", root());
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  save(checkpoints, 100);
+  EXPECT_TRUE(fs::exists(run() / "large-disk" / step_name(100) / kStateName));
+  EXPECT_EQ(open_checkpoint(run()).manifest().step, 100);
+
+  if (::geteuid() != 0 || ::lchown(root().c_str(), 65534, 65534) != 0)
+    GTEST_SKIP() << "the second half needs root, to give a link away";
+  EXPECT_THAT(message_of<InvalidArgument>(
+                  [&] { static_cast<void>(CheckpointDirectory::open_for_writing(run(), lock)); }),
+              HasSubstr("is a symbolic link of another user"));
+}
+
+TEST(Resolve, RefusesWhatIsNeither) {
+  TemporaryDirectory directory;
+  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(directory.path()); }),
+              HasSubstr("is neither a checkpoint nor a run directory that has one"));
+  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(directory.path() / "no"); }),
+              HasSubstr("No such file or directory"));
+}
+
+TEST(StepName, RoundTrips) {
+  EXPECT_EQ(step_name(12000), "step-00012000");
+  EXPECT_EQ(step_name(1234567890), "step-1234567890");
+  EXPECT_EQ(parse_step_name("step-00012000"), 12000);
+  for (const char* other : {"step-12000", "step-", "step--0000001", "step-00012000x", "latest",
+                            "step-99999999999999999999"})
+    EXPECT_FALSE(parse_step_name(other)) << other;
+}
+
+}  // namespace
+}  // namespace fathom::checkpoint

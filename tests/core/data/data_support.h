@@ -1,0 +1,82 @@
+// What the tests of core/data share: a temporary directory, a small corpus, errors as text.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <stdlib.h>  // mkdtemp
+
+#include "core/base/error.h"
+
+namespace fathom::core::testing {
+
+// Gone, with all in it, when the test ends.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "fathom-data-XXXXXX").string();
+    require<IoError>(mkdtemp(name.data()) != nullptr, "test: no temporary directory");
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  [[nodiscard]] std::string operator/(std::string_view name) const {
+    return (path_ / name).string();
+  }
+  std::string write(std::string_view name, std::string_view bytes) const {
+    std::ofstream(path_ / name, std::ios::binary) << bytes;
+    return *this / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The text of the `Kind` that `action` throws; another kind, or none, ends in a text that no
+// expectation holds for.
+template <class Kind, class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const Kind& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    return std::string("<another type of error> ") + e.what();
+  }
+  return "<no error>";
+}
+
+// Sentences of a few dozen words, different for every i.
+inline std::string sentence(int i, bool german) {
+  static const std::vector<std::string> de{"der Hund", "die Katze",  "das Haus",  "ein Baum",
+                                           "schläft",  "läuft weit", "ist schön", "singt heute"};
+  static const std::vector<std::string> en{"the dog", "the cat",  "the house",    "a tree",
+                                           "sleeps",  "runs far", "is beautiful", "sings today"};
+  const std::vector<std::string>& words = german ? de : en;
+  std::string text;
+  for (int k = 0, x = i * 7919 + 13; k < 2 + i % 5; ++k, x = x / 3 + 17 * i + k)
+    text += (k > 0 ? " " : "") + words[size_t(x) % words.size()];
+  return text + (i % 2 != 0 ? "." : "!") + " " + std::to_string(i % 97);
+}
+
+inline std::string sentences(int n, bool german) {
+  std::string all;
+  for (int i = 0; i < n; ++i) all += sentence(i, german) + "\n";
+  return all;
+}
+
+}  // namespace fathom::core::testing

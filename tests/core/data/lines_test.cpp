@@ -1,0 +1,153 @@
+#include "core/data/lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "tests/core/data/data_support.h"
+
+namespace fathom::core {
+namespace {
+
+using ::testing::AllOf;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::TemporaryDirectory;
+
+std::vector<std::string> lines_of(const Text& text) {
+  std::vector<std::string> lines;
+  for (int64_t i = 0; i < text.size(); ++i) lines.emplace_back(text.line(i));
+  return lines;
+}
+
+void write_gzip(const std::string& path, std::string_view bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, bytes.data(), unsigned(bytes.size()));
+  gzclose(file);
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Text, SplitsOnLineFeedAlone) {
+  using namespace std::string_literals;
+  EXPECT_EQ(lines_of(Text("t", "a\u2028b\u0085c\rd\ve\n\0f\n"s)),
+            (Lines{"a\u2028b\u0085c\rd\ve", "\0f"s}));
+}
+
+TEST(Text, CountsALastLineWithoutLineFeedAndEmptyLines) {
+  EXPECT_EQ(lines_of(Text("t", "a\nb")), (Lines{"a", "b"}));
+  EXPECT_EQ(lines_of(Text("t", "a\nb\n")), (Lines{"a", "b"}));
+  EXPECT_EQ(lines_of(Text("t", "a\nb\n\n")), (Lines{"a", "b", ""}));
+  EXPECT_EQ(lines_of(Text("t", "\n")), (Lines{""}));
+  EXPECT_EQ(lines_of(Text("t", "")), (Lines{}));
+}
+
+TEST(Text, SurvivesAMove) {
+  Text text("t", "a\nb");  // short enough to live inside the string object
+
+  const Text moved = std::move(text);
+
+  EXPECT_EQ(lines_of(moved), (Lines{"a", "b"}));
+}
+
+TEST(Text, NamesThePlaceOfAFault) {
+  using namespace std::string_literals;
+  const Text text("x.de", "gut\nna\xFFja\nzwei\r\nn\0l\n"s);
+
+  EXPECT_EQ(text.fault(0), LineFault::kNone);
+  EXPECT_EQ(text.describe_fault(1), "x.de:2:3: byte 0xFF is not UTF-8 here (byte 6 of the file)");
+  EXPECT_EQ(text.describe_fault(2),
+            "x.de:3:5: carriage return before the line feed (Windows line "
+            "ends) (byte 14 of the file)");
+  EXPECT_EQ(text.describe_fault(3), "x.de:4:2: NUL byte (byte 17 of the file)");
+}
+
+TEST(Text, TakesOffAByteOrderMarkButCountsItInOffsets) {
+  const Text text("x", "\xEF\xBB\xBFna\xFF\n\xFF");
+
+  EXPECT_TRUE(text.had_byte_order_mark());
+  EXPECT_EQ(text.line(0), "na\xFF");
+  EXPECT_THAT(text.describe_fault(0), AllOf(HasSubstr("x:1:6:"), HasSubstr("byte 5 of the file")));
+  EXPECT_THAT(text.describe_fault(1), AllOf(HasSubstr("x:2:1:"), HasSubstr("byte 7 of the file")));
+}
+
+TEST(Text, MarksALineOfTenMegabytes) {
+  const Text text("x", "a\n" + std::string(10'000'000, 'b') + "\nc\n");
+
+  EXPECT_EQ(text.size(), 3);
+  EXPECT_EQ(text.fault(1), LineFault::kTooLong);
+  EXPECT_THAT(text.describe_fault(1), HasSubstr("line of 10000000 bytes, the most is 1048576"));
+}
+
+TEST(Utf8, AcceptsTheEdgesAndRefusesWhatIsBeyond) {
+  for (const std::string_view good :
+       {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+        "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
+    EXPECT_EQ(find_invalid_utf8(good), std::string_view::npos) << good;
+  for (const std::string_view bad :
+       {"\x80", "\xC0\x80", "\xC1\xBF", "\xC2", "\xC2\x41", "\xE0\x9F\xBF", "\xE2\x82",
+        "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
+    EXPECT_EQ(find_invalid_utf8("a" + std::string(bad)), 1u) << bad;
+}
+
+TEST(Mended, GivesALineThatHasNoFault) {
+  using namespace std::string_literals;
+  EXPECT_EQ(mended("a\r"), "a");
+  EXPECT_EQ(mended("a\0b"s), "a b");
+  EXPECT_EQ(mended("a\xFFz\xE2\x82"), "a\uFFFDz\uFFFD\uFFFD");
+  EXPECT_EQ(mended("schön"), "schön");
+
+  const std::string cut = mended(std::string(1'048'575, 'a') + "ö");
+  EXPECT_EQ(cut, std::string(1'048'575, 'a'));  // never half a character
+}
+
+TEST(ReadText, ReadsPlainAndGzipAndPrefersPlain) {
+  const TemporaryDirectory dir;
+  write_gzip(dir / "a.de.gz", "aus gzip\n");
+
+  EXPECT_EQ(lines_of(read_text(dir / "a.de")), (Lines{"aus gzip"}));
+  EXPECT_EQ(lines_of(read_text(dir / "a.de.gz")), (Lines{"aus gzip"}));
+  dir.write("a.de", "einfach\n");
+  EXPECT_EQ(lines_of(read_text(dir / "a.de")), (Lines{"einfach"}));
+}
+
+TEST(ReadText, NamesBothPathsWhenThereIsNoFile) {
+  const TemporaryDirectory dir;
+
+  EXPECT_THAT(error_of<DataError>([&] { (void)read_text(dir / "a.de"); }),
+              AllOf(HasSubstr("neither " + (dir / "a.de") + " nor " + (dir / "a.de.gz")),
+                    HasSubstr("data.train")));
+}
+
+TEST(ReadText, RefusesADamagedGzipFile) {
+  const TemporaryDirectory dir;
+  write_gzip(dir / "whole.gz", testing::sentences(2000, true));
+  const std::string whole = testing::slurp(dir / "whole.gz");
+  std::string flipped = whole;
+  flipped[whole.size() / 2] = char(flipped[whole.size() / 2] ^ 0x55);
+
+  const std::string cut = dir.write("cut.gz", whole.substr(0, whole.size() / 2));
+  const std::string short_of_its_sum = dir.write("sum.gz", whole.substr(0, whole.size() - 3));
+  const std::string changed = dir.write("changed.gz", flipped);
+  const std::string plain = dir.write("plain.gz", "hello\n");
+
+  EXPECT_THAT(error_of<DataError>([&] { (void)read_text(cut); }),
+              HasSubstr(cut + " is a damaged gzip file (cut off)"));
+  EXPECT_THAT(error_of<DataError>([&] { (void)read_text(short_of_its_sum); }),
+              HasSubstr("is a damaged gzip file"));
+  EXPECT_THAT(error_of<DataError>([&] { (void)read_text(changed); }),
+              HasSubstr("is a damaged gzip file"));
+  EXPECT_THAT(error_of<DataError>([&] { (void)read_text(plain); }),
+              HasSubstr("is not in gzip format"));
+}
+
+TEST(ReadText, RefusesADirectory) {
+  const TemporaryDirectory dir;
+  std::filesystem::create_directory(dir / "a.de");
+
+  EXPECT_THAT(error_of<IoError>([&] { (void)read_text(dir / "a.de"); }),
+              HasSubstr("is a directory"));
+}
+
+}  // namespace
+}  // namespace fathom::core

@@ -1,0 +1,356 @@
+#include "core/data/prepare.h"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/core/data/data_support.h"
+
+namespace fathom::core {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::sentences;
+using testing::slurp;
+using testing::TemporaryDirectory;
+
+namespace fs = std::filesystem;
+
+// A small corpus, and the set in `dir / "set"`.
+class Prepare : public ::testing::Test {
+ protected:
+  Prepare() {
+    write("train", sentences(600, true), sentences(600, false));
+    write("valid", "der Hund schläft\n\ndie Katze\n", "the dog sleeps\nnothing\n\n");
+    write("test", "das Haus\n", "the house\n");
+    config.train = dir / "train";
+    config.valid = dir / "valid";
+    config.test = dir / "test";
+    config.vocabulary_size = 90;
+    config.directory = dir / "set";
+  }
+  void write(const std::string& split, const std::string& de, const std::string& en) const {
+    dir.write(split + ".de", de);
+    dir.write(split + ".en", en);
+  }
+  [[nodiscard]] std::set<std::string> names() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(dir / ""))
+      names.insert(entry.path().filename());
+    return names;
+  }
+  // Runs prepare in a child, which is killed when `phase` starts. True if it was.
+  [[nodiscard]] bool killed_at(std::string_view phase) const {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      (void)prepare(config, false, [&](std::string_view now, double) {
+        if (now == phase) (void)::raise(SIGKILL);
+      });
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  }
+
+  TemporaryDirectory dir;
+  DataConfig config;
+};
+
+TEST_F(Prepare, BuildsTokenizerAndSplits) {
+  const PreparedData data = prepare(config, false);
+
+  EXPECT_TRUE(data.built);
+  EXPECT_EQ(data.directory, dir / "set");
+  EXPECT_EQ(data.tokenizer->size(), 90);
+  ASSERT_EQ(data.train.size(), 600);
+  EXPECT_EQ(data.tokenizer->decode(data.train.source(5)), testing::sentence(5, true));
+  EXPECT_EQ(data.tokenizer->decode(data.train.target(599)), testing::sentence(599, false));
+  ASSERT_TRUE(data.valid && data.test);
+  EXPECT_EQ(data.test->size(), 1);
+  EXPECT_EQ(data.unigram_entropy, unigram_entropy(data.train));
+  EXPECT_GT(data.unigram_entropy, 1);
+  EXPECT_EQ(data.fingerprint.size(), 32u);
+  EXPECT_THAT(data.notes, IsEmpty());
+}
+
+TEST_F(Prepare, DoesNoWorkTheSecondTime) {
+  const PreparedData first = prepare(config, false);
+  std::vector<std::string> phases;
+  const auto written = fs::last_write_time(dir / "set/data.json");
+
+  const PreparedData second = prepare(config, false, [&](std::string_view phase, double) {
+    if (phases.empty() || phases.back() != phase) phases.emplace_back(phase);
+  });
+
+  EXPECT_FALSE(second.built);
+  EXPECT_THAT(phases, ElementsAre("reading the text"));
+  EXPECT_EQ(fs::last_write_time(dir / "set/data.json"), written);
+  EXPECT_EQ(second.content_hash, first.content_hash);
+  EXPECT_EQ(second.unigram_entropy, first.unigram_entropy);
+  EXPECT_EQ(second.train.hash(), first.train.hash());
+  EXPECT_EQ(second.tokenizer->bytes(), first.tokenizer->bytes());
+}
+
+TEST_F(Prepare, NamesTheDirectoryByItsFingerprintUnlessTold) {
+  const fs::path before = fs::current_path();
+  fs::current_path(dir / "");
+  config.directory = "";
+  const PreparedData data = prepare(config, false);
+  const bool there = fs::exists(dir / (".fathom/data/" + data.fingerprint + "/data.json"));
+  fs::current_path(before);
+
+  EXPECT_EQ(data.directory, fs::path(".fathom/data") / data.fingerprint);
+  EXPECT_TRUE(there);
+}
+
+TEST_F(Prepare, GivesTheSameContentElsewhereAndFromMovedText) {
+  const PreparedData first = prepare(config, false);
+  for (const char* split : {"train", "valid", "test"})
+    for (const char* side : {".de", ".en"})
+      fs::rename(dir / (std::string(split) + side), dir / (std::string(split) + "-moved" + side));
+  config.train += "-moved";
+  config.valid += "-moved";
+  config.test += "-moved";
+  config.directory = dir / "elsewhere/deep/set/";
+
+  const PreparedData second = prepare(config, false);
+
+  EXPECT_TRUE(second.built);
+  EXPECT_EQ(second.fingerprint, first.fingerprint);
+  EXPECT_EQ(second.content_hash, first.content_hash);
+  for (const char* name : {"data.json", "train.bin", "valid.bin", "test.bin", "tokenizer.model"})
+    EXPECT_EQ(slurp(dir / "set/" + name), slurp(dir / "elsewhere/deep/set/" + name)) << name;
+}
+
+TEST_F(Prepare, FingerprintChangesWithTextsAndKeys) {
+  std::set<std::string> seen{prepare(config, false).fingerprint};
+  const auto is_new = [&](const DataConfig& changed, bool decoder_only) {
+    return seen.insert(prepare(changed, decoder_only).fingerprint).second;
+  };
+  DataConfig changed = config;
+  changed.vocabulary_size = 80;
+  EXPECT_TRUE(is_new(changed, false));
+  changed = config;
+  changed.max_length = 20;
+  EXPECT_TRUE(is_new(changed, false));
+  changed = config;
+  changed.tokenizer = TokenizerKind::kUnigram;
+  changed.vocabulary_size = 70;
+  EXPECT_TRUE(is_new(changed, false));
+  changed = config;
+  changed.on_bad_line = OnBadLine::kSkip;
+  EXPECT_TRUE(is_new(changed, false));
+  changed = config;
+  std::swap(changed.source, changed.target);
+  EXPECT_TRUE(is_new(changed, false));
+  changed = config;
+  changed.test = "";
+  EXPECT_TRUE(is_new(changed, false));
+  changed = config;
+  changed.vocabulary_size = 60;
+  EXPECT_TRUE(is_new(changed, true));
+  write("test", "das Haus\n", "the House\n");
+  EXPECT_TRUE(is_new(config, false));
+}
+
+TEST_F(Prepare, RebuildsAStaleSetWithANote) {
+  const PreparedData first = prepare(config, false);
+  write("test", "der Baum\n", "the tree\n");
+
+  const PreparedData second = prepare(config, false);
+
+  EXPECT_TRUE(second.built);
+  EXPECT_NE(second.fingerprint, first.fingerprint);
+  EXPECT_THAT(second.notes,
+              Contains(AllOf(HasSubstr("rebuilt " + (dir / "set")), HasSubstr("have changed"))));
+  EXPECT_EQ(first.tokenizer->decode(first.test->target(0)), "the house");  // still mapped
+  EXPECT_THAT(prepare(config, false).notes, IsEmpty());
+}
+
+TEST_F(Prepare, RebuildsADamagedSetWithANote) {
+  const PreparedData first = prepare(config, false);
+  for (const std::string name :
+       {"data.json", "train.bin", "valid.bin", "test.bin", "tokenizer.model"}) {
+    const std::string whole = slurp(dir / "set/" + name);
+    const auto expect_rebuilt = [&](const std::string& how) {
+      const PreparedData again = prepare(config, false);
+      EXPECT_TRUE(again.built) << name << " " << how;
+      EXPECT_THAT(again.notes, Contains(HasSubstr("rebuilt"))) << name << " " << how;
+      EXPECT_EQ(again.content_hash, first.content_hash);
+      EXPECT_EQ(slurp(dir / "set/" + name), whole);
+    };
+    dir.write("set/" + name, whole.substr(0, whole.size() / 2));
+    expect_rebuilt("cut off");
+    fs::remove(dir / "set/" + name);
+    expect_rebuilt("removed");
+    if (name == "data.json") continue;
+    std::string flipped = whole;
+    flipped[whole.size() * 2 / 3] = char(flipped[whole.size() * 2 / 3] ^ 4);
+    dir.write("set/" + name, flipped);
+    expect_rebuilt("flipped");
+  }
+}
+
+TEST_F(Prepare, RefusesADirectoryWithForeignFilesAndTouchesNothing) {
+  fs::create_directory(dir / "set");
+  dir.write("set/thesis.txt", "years of work");
+
+  EXPECT_THAT(error_of<InvalidArgument>([&] { (void)prepare(config, false); }),
+              AllOf(HasSubstr("data.directory"), HasSubstr("holds thesis.txt")));
+  EXPECT_EQ(slurp(dir / "set/thesis.txt"), "years of work");
+
+  config.directory = dir.write("file", "x");
+  EXPECT_THAT(error_of<InvalidArgument>([&] { (void)prepare(config, false); }),
+              HasSubstr("is a file"));
+  for (const char* bad : {"/", ".", "a/.."}) {
+    config.directory = bad;
+    EXPECT_THAT(error_of<InvalidArgument>([&] { (void)prepare(config, false); }),
+                HasSubstr("cannot be a data set"));
+  }
+}
+
+TEST_F(Prepare, CountsWhatTrainingDropsByReason) {
+  std::string long_line;
+  for (int i = 0; i < 300; ++i) long_line += "der Hund ";
+  write("train", sentences(600, true) + "\n\u00A0\nHund\n" + long_line + "\nb\xFF\n",
+        sentences(600, false) + "a\nb\n\nlong\nc\n");
+  config.on_bad_line = OnBadLine::kSkip;
+
+  const PreparedData data = prepare(config, false);
+
+  EXPECT_EQ(data.reports.at("train").lines, 605);
+  EXPECT_EQ(data.reports.at("train").pairs, 600);
+  EXPECT_EQ(data.train.size(), 600);
+  EXPECT_EQ(
+      data.reports.at("train").counts,
+      (DropCounts{{"empty_source", 2}, {"empty_target", 1}, {"invalid_utf8", 1}, {"too_long", 1}}));
+  EXPECT_EQ(prepare(config, false).reports.at("train").counts, data.reports.at("train").counts);
+}
+
+TEST_F(Prepare, KeepsEveryLineOfValidAndTest) {
+  config.max_length = 12;
+  const PreparedData data = prepare(config, false);
+  const Corpus text = evaluation_text(config, config.valid, false);
+
+  ASSERT_EQ(data.valid->size(), 3);
+  EXPECT_EQ(data.valid->source_length(1), 0);
+  EXPECT_EQ(data.valid->target_length(2), 0);
+  EXPECT_THAT(text.source, ElementsAre("der Hund schläft", "", "die Katze"));
+  EXPECT_THAT(text.target, ElementsAre("the dog sleeps", "nothing", ""));
+
+  std::string long_line;
+  for (int i = 0; i < 50; ++i) long_line += "der Hund ";
+  write("test", long_line + "\n\n", "the dog\n\n");
+  const PreparedData cut = prepare(config, false);
+  EXPECT_EQ(cut.test->size(), 2);
+  EXPECT_EQ(cut.test->source_length(0), 12);
+  EXPECT_EQ(cut.reports.at("test").counts, (DropCounts{{"truncated", 1}}));
+  EXPECT_THAT(cut.notes, Contains("data.test: cut 1 of 2 pairs to data.max_length 12"));
+}
+
+TEST_F(Prepare, ReadsOnlyTheTargetSideForADecoder) {
+  for (const char* split : {"train.de", "valid.de", "test.de"})
+    fs::remove(dir / std::string(split));
+  config.vocabulary_size = 60;
+
+  const PreparedData data = prepare(config, true);
+
+  EXPECT_TRUE(data.train.decoder_only());
+  EXPECT_EQ(data.train.size(), 600);
+  EXPECT_EQ(data.train.source_tokens(), 0);
+  EXPECT_EQ(data.valid->size(), 3);
+}
+
+TEST_F(Prepare, TellsWhatIsWrongBeforeAnyWork) {
+  const auto error = [&] { return [this] { (void)prepare(config, false); }; };
+  DataConfig good = config;
+
+  write("test", "a\nb\n", "a\n");
+  EXPECT_THAT(error_of<DataError>(error()), AllOf(HasSubstr("2 lines"), HasSubstr("has 1")));
+  write("test", "a\n", "\xFF\n");
+  EXPECT_THAT(error_of<DataError>(error()), HasSubstr("test.en:1:1:"));
+  write("test", "a\n", "a\n");
+  config.max_length = 1;
+  EXPECT_THAT(error_of<DataError>(error()),
+              AllOf(HasSubstr("all 600 training pairs were dropped (too_long 600)"),
+                    HasSubstr("data.max_length 1")));
+  config = good;
+  config.max_length = 0;
+  EXPECT_THAT(error_of<InvalidArgument>(error()), HasSubstr("data.max_length: 0"));
+  config = good;
+  config.train = "";
+  EXPECT_THAT(error_of<InvalidArgument>(error()), HasSubstr("data.train"));
+  config = good;
+  config.target = "de";
+  EXPECT_THAT(error_of<InvalidArgument>(error()), HasSubstr("same as data.target"));
+  config = good;
+  config.valid = dir / "none";
+  EXPECT_THAT(error_of<DataError>(error()), HasSubstr("none.de"));
+  config = good;
+  config.vocabulary_size = 40'000;
+  EXPECT_THAT(error_of<DataError>(error()), HasSubstr("data.vocabulary_size is 40000"));
+  EXPECT_FALSE(fs::exists(dir / "set"));
+}
+
+TEST_F(Prepare, ThreeProcessesAtOnceBuildOneSet) {
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const PreparedData data = prepare(config, false);
+      const std::string line = data.content_hash + (data.built ? "B" : "-");
+      ::_exit(::write(pipe_ends[1], line.data(), line.size()) == 33 ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  std::string all(99, '\0');
+  ASSERT_EQ(::read(pipe_ends[0], all.data(), 99), 99);
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+
+  EXPECT_EQ(std::count(all.begin(), all.end(), 'B'), 1);
+  const PreparedData data = prepare(config, false);
+  EXPECT_FALSE(data.built);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(all.substr(33 * i, 32), data.content_hash);
+}
+
+TEST_F(Prepare, AKilledBuilderLeavesNoHalfSetAndNoLock) {
+  for (const char* phase : {"learning the tokenizer", "encoding", "writing"}) {
+    ASSERT_TRUE(killed_at(phase)) << phase;
+    EXPECT_FALSE(fs::exists(dir / "set")) << phase;
+  }
+  // Killed in the middle of writing: what lies aside is half a set.
+  fs::create_directory(dir / "set.fathom-aside");
+  dir.write("set.fathom-aside/train.bin", "half");
+
+  EXPECT_TRUE(prepare(config, false).built);
+  EXPECT_FALSE(prepare(config, false).built);
+  EXPECT_THAT(names(), ::testing::Not(Contains(HasSubstr("fathom-"))));
+}
+
+TEST_F(Prepare, SaysWhenTheDiskRefuses) {
+  config.directory = dir / "train.de/set";  // below a file
+
+  EXPECT_THAT(error_of<IoError>([&] { (void)prepare(config, false); }), HasSubstr("train.de"));
+}
+
+}  // namespace
+}  // namespace fathom::core

@@ -1,0 +1,322 @@
+#include "launcher/config/load.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "launcher/config/schema.h"
+#include "tests/launcher/config/support.h"
+
+namespace fathom::launcher {
+namespace {
+
+struct Refused {
+  std::string text;
+  std::string message;
+};
+
+TEST(Load, RefusesUnknownKeysAndNamesTheOneMeant) {
+  const std::vector<Refused> cases = {
+      {"model:\n  widht: 8\n", "c.yaml:2: model.widht: unknown key; did you mean model.width"},
+      {"optimizer:\n  learning-rate: 1\n",
+       "c.yaml:2: optimizer.learning-rate: unknown key; did you mean optimizer.learning_rate"},
+      {"train:\n  dropout: 0.1\n",
+       "c.yaml:2: train.dropout: unknown key; did you mean model.dropout"},
+      {"run: {seed: 1}\nheads: 4\n", "c.yaml:2: heads: unknown key; did you mean model.heads"},
+      {"modle:\n  width: 8\n", "c.yaml:1: modle: unknown key; did you mean model"},
+      {"batch:\n  zebra: 8\n",
+       "c.yaml:2: batch.zebra: unknown key, allowed in batch: tokens, micro_tokens, shards"},
+      {"zzzzzz: 1\n",
+       "c.yaml:1: zzzzzz: unknown key, allowed sections: run, model, data, batch, optimizer, "
+       "train, "
+       "dist, checkpoint, monitoring, verdict"},
+      {"model:\n  topology_options:\n    alhpa: 1\n",
+       "c.yaml:3: model.topology_options.alhpa: unknown key; did you mean "
+       "model.topology_options.alpha"},
+      {"model:\n  <<: {width: 8}\n",
+       "c.yaml:2: model.<<: unknown key, allowed in model: kind, depth, encoder_layers, "
+       "decoder_layers, topology, topology_options.alpha, topology_options.scale, "
+       "topology_options.dual_start, width, ffn_width, heads, activation, dropout, "
+       "attention_dropout, activation_dropout, share_embeddings, init, recompute_activations"},
+      {"\"\":\n  model: {width: 8}\n", "c.yaml:1: an empty key"},
+      {"model.width: 8\n",
+       "c.yaml:1: model.width: a point in a key, allowed are nested maps: model: {width: ...}"},
+      {"model:\n  topology_options.alpha: 1\n",
+       "c.yaml:2: model.topology_options.alpha: a point in a key, allowed are nested maps: "
+       "model.topology_options: {alpha: ...}"},
+  };
+  for (const Refused& c : cases) EXPECT_EQ(refusal(c.text), c.message) << c.text;
+}
+
+TEST(Load, RefusesDuplicateKeys) {
+  EXPECT_EQ(refusal("model:\n  width: 8\n  heads: 2\n  width: 8\n"),
+            "c.yaml:4: model.width: duplicate key, first given in line 2");
+  EXPECT_EQ(refusal("model: {}\ntrain: {}\nmodel: {}\n"),
+            "c.yaml:3: model: duplicate key, first given in line 1");
+}
+
+TEST(Load, RefusesWrongShapes) {
+  EXPECT_EQ(
+      refusal("just words\n"),
+      "c.yaml:1: got just words, allowed a map of sections: run, model, data, batch, optimizer, "
+      "train, dist, checkpoint, monitoring, verdict");
+  EXPECT_EQ(refusal("verdict: 5\n"), "c.yaml:1: verdict: got 5, allowed a map of keys: after");
+  EXPECT_EQ(refusal("verdict: [1, 2]\n"),
+            "c.yaml:1: verdict: got a list of 2, allowed a map of keys: after");
+  EXPECT_EQ(refusal("verdict:\n  after: {x: 1}\n"),
+            "c.yaml:2: verdict.after: got a map, allowed integer in [0, 1000000000]");
+  EXPECT_EQ(refusal("verdict:\n  after:\n"),
+            "c.yaml:2: verdict.after: got nothing, allowed integer in [0, 1000000000]");
+}
+
+// One line `section: {key: value}` each; the message is checked in full.
+struct BadValue {
+  std::string section, key, value, got, allowed;
+};
+
+TEST(Load, RefusesWrongTypesAndValuesOutOfRange) {
+  const std::vector<BadValue> cases = {
+      {"model", "width", "wide", "wide", "integer in [4, 65536]"},
+      {"model", "width", "'256'", "'256'", "integer in [4, 65536]"},
+      {"model", "width", "256.0", "256.0", "integer in [4, 65536]"},
+      {"model", "width", "2", "2", "integer in [4, 65536]"},
+      {"model", "width", "-256", "-256", "integer in [4, 65536]"},
+      {"model", "width", "99999999999999999999", "99999999999999999999", "integer in [4, 65536]"},
+      {"model", "width", "[256]", "a list of 1", "integer in [4, 65536]"},
+      {"model", "width", "0400", "0400", "integer in [4, 65536]"},
+      {"model", "heads", "0", "0", "integer in [1, 4096]"},
+      {"model", "decoder_layers", "0", "0", "integer in [1, 10000]"},
+      {"model", "dropout", "1", "1", "number in [0, 1)"},
+      {"model", "dropout", "1.0", "1.0", "number in [0, 1)"},
+      {"model", "dropout", "-0.1", "-0.1", "number in [0, 1)"},
+      {"model", "dropout", ".nan", ".nan", "number in [0, 1)"},
+      {"model", "dropout", "'0,1'", "'0,1'", "number in [0, 1)"},
+      {"optimizer", "learning_rate", "0", "0", "number in (0, 100]"},
+      {"optimizer", "learning_rate", "nan", "nan", "number in (0, 100]"},
+      {"optimizer", "learning_rate", "inf", "inf", "number in (0, 100]"},
+      {"optimizer", "learning_rate", ".inf", ".inf", "number in (0, 100]"},
+      {"optimizer", "learning_rate", "1e400", "1e400", "number in (0, 100]"},
+      {"optimizer", "clip_norm", "1e400", "1e400", "number >= 0"},
+      {"optimizer", "clip_norm", "-1", "-1", "number >= 0"},
+      {"optimizer", "betas", "0.9", "0.9", "two numbers in [0, 1)"},
+      {"optimizer", "betas", "[0.9]", "a list of 1", "two numbers in [0, 1)"},
+      {"optimizer", "betas", "[0.9, 1]", "a list of 2", "two numbers in [0, 1)"},
+      {"optimizer", "betas", "[0.9, [0.98]]", "a list of 2", "two numbers in [0, 1)"},
+      {"batch", "tokens", "0", "0", "integer in [1, 1000000000]"},
+      {"batch", "micro_tokens", "0", "0", "integer in [1, 100000000]"},
+      {"checkpoint", "keep_last", "0", "0", "integer in [1, 1000000]"},
+      {"monitoring", "required", "yes", "yes", "true or false"},
+      {"monitoring", "required", "1", "1", "true or false"},
+      {"run", "seed", "-1", "-1", "integer in [0, 9223372036854775807]"},
+      {"run", "directory", "''", "''", "a path"},
+      {"run", "directory", "\"a\\nb\"", "'a?b'", "a path"},
+      {"train", "precision", "half", "half", "one of fp32, bf16, fp64"},
+      {"train", "precision", "fp46", "fp46", "one of fp32, bf16, fp64; did you mean fp64"},
+      {"train", "max_steps", "0", "0", "integer in [1, 1000000000]"},
+      {"model", "topology", "residaul", "residaul",
+       "one of post-ln, pre-ln, residual; did you mean residual"},
+      {"model", "topology", "x", "x", "one of post-ln, pre-ln, residual"},
+      {"optimizer", "schedule", "inverse_sqrt", "inverse_sqrt",
+       "one of inverse-sqrt, inverse-sqrt-w1, hold-inverse-sqrt, tfixup, constant-step, cosine, "
+       "linear; did you mean inverse-sqrt"},
+  };
+  for (const BadValue& c : cases)
+    EXPECT_EQ(refusal("\n" + c.section + ":\n  " + c.key + ": " + c.value + "\n"),
+              "c.yaml:3: " + c.section + "." + c.key + ": got " + c.got + ", allowed " + c.allowed)
+        << c.value;
+}
+
+TEST(Load, RefusesNamesThatCouldLeaveTheirDirectory) {
+  for (const std::string name :
+       {"../x", "a/b", ".hidden", "a b", "''", "$(id)", "a;b", "\xC3\xA9", "\"a\\0b\""})
+    EXPECT_TRUE(refusal("run: {name: " + name + "}").starts_with("c.yaml:1: run.name: got "))
+        << name;
+  const std::string most(64, 'a');
+  EXPECT_EQ(parse("run: {name: " + most + "}").run.name, most);
+  EXPECT_EQ(refusal("run: {name: " + most + "a}"),
+            "c.yaml:1: run.name: got " + most.substr(0, 60) +
+                "..., allowed 1 to 64 of A-Z a-z 0-9 . _ -, not starting with a point");
+  EXPECT_EQ(refusal("data: {source: ../de}"),
+            "c.yaml:1: data.source: got ../de, allowed 1 to 64 of A-Z a-z 0-9 . _ -, not starting "
+            "with a point");
+}
+
+TEST(Load, ChecksTheAddressToListenOn) {
+  for (const std::string good :
+       {"off", "127.0.0.1:0", "0.0.0.0:65535", "localhost:9464", "[::1]:80"})
+    EXPECT_EQ(parse("monitoring: {listen: '" + good + "'}").monitoring.listen, good);
+  for (const std::string bad : {"on", "9464", ":9464", "a:", "a:65536", "a:-1", "a:+1", "a b:1",
+                                "::1:80", "[]:80", "[x]:80", "a;b:80"})
+    EXPECT_EQ(refusal("monitoring: {listen: '" + bad + "'}"),
+              "c.yaml:1: monitoring.listen: got '" + bad +
+                  "', allowed ADDRESS:PORT with a port in [0, 65535], or off");
+}
+
+TEST(Load, RefusesWhatIsNotAvailable) {
+  const std::vector<Refused> cases = {
+      {"dist: {shard_optimizer: true}",
+       "dist.shard_optimizer: got true, which is not available: every rank keeps the whole state; "
+       "available: false"},
+      {"model: {recompute_activations: true}",
+       "model.recompute_activations: got true, which is not available: activations are always "
+       "kept; "
+       "available: false"},
+      {"train: {precision: bf16}",
+       "train.precision: got bf16, which is not available: it needs device cuda, which this "
+       "program "
+       "does not have yet; available: fp32, fp64"},
+      {"train: {device: cuda}",
+       "train.device: got cuda, which is not available: this program has no GPU kernels yet; "
+       "available: auto, cpu, reference"},
+      {"dist: {backend: nccl}",
+       "dist.backend: got nccl, which is not available: it needs device cuda, which this program "
+       "does "
+       "not have yet; available: auto, mpi"},
+  };
+  for (const Refused& c : cases) EXPECT_EQ(refusal(c.text), "c.yaml:1: " + c.message);
+  EXPECT_FALSE(parse("dist: {shard_optimizer: false}").dist.shard_optimizer);
+}
+
+TEST(Load, CommandLineWinsAndTheLaterWordWins) {
+  const std::string file = "model:\n  width: 128\n  heads: 2\n";
+  const Config config = parse(file, {"model.width=256", "run.seed=7", "model.width=512"});
+  EXPECT_EQ(config.model.width, 512);
+  EXPECT_EQ(config.model.heads, 2);
+  EXPECT_EQ(config.run.seed, 7u);
+}
+
+TEST(Load, CommandLineValuesAreTakenAsTheyStand) {
+  EXPECT_EQ(parse("", {"data.train=a: b #c = *d"}).data.train, "a: b #c = *d");
+  EXPECT_EQ(parse("data: {test: x}", {"data.test="}).data.test, "");
+  EXPECT_EQ(parse("", {"data.test='x y'"}).data.test, "x y");
+  const Config config = parse("", {"optimizer.betas=[0.8, 0.9]"});
+  EXPECT_EQ(config.optimizer.beta1, 0.8);
+  EXPECT_EQ(config.optimizer.beta2, 0.9);
+  EXPECT_EQ(parse("", {"model={width: 8, heads: 2}"}).model.width, 8);
+}
+
+TEST(Load, CommandLineErrorsSaySo) {
+  const auto said = [](const std::string& word) { return refusal("", {word}); };
+  EXPECT_EQ(said("width"), "command line: got width, allowed key=value");
+  EXPECT_EQ(said("=5"), "command line: got =5, allowed key=value");
+  EXPECT_EQ(said("model.widht=5"),
+            "command line: model.widht: unknown key; did you mean model.width");
+  EXPECT_EQ(said("model.width=x"),
+            "command line: model.width: got x, allowed integer in [4, 65536]");
+  EXPECT_EQ(said("model.width="),
+            "command line: model.width: got '', allowed integer in [4, 65536]");
+  EXPECT_EQ(said("verdict=5"), "command line: verdict: got 5, allowed a map of keys: after");
+  EXPECT_EQ(said("optimizer.betas=[0.9"),
+            "command line: optimizer.betas:1: a key must be plain text; is a bracket left open?");
+  EXPECT_EQ(said("data.train='a"),
+            "command line: data.train:1: not valid YAML: illegal EOF in scalar");
+  EXPECT_EQ(
+      said("run.name=a\nb"),
+      "command line: run.name: got a?b, allowed 1 to 64 of A-Z a-z 0-9 . _ -, not starting with "
+      "a point");
+  EXPECT_EQ(said("data.train=a\xFF"),
+            "command line: data.train: got a?, allowed a path, or '' for none");
+}
+
+TEST(Load, EmptyFileGivesTheDefaults) {
+  for (const std::string text : {"", "# nothing\n", "---\n", "model:\ntrain:\n"}) {
+    const Config config = parse(text);
+    EXPECT_EQ(config.run.name, "c");
+    EXPECT_EQ(config.run.directory, "runs/c");
+    EXPECT_EQ(config.run.seed, 1u);
+    EXPECT_EQ(config.model.width, 256);
+    EXPECT_EQ(config.checkpoint.every_minutes, 10);
+    EXPECT_EQ(config.monitoring.listen, "127.0.0.1:9464");
+    EXPECT_EQ(config.monitoring.layer_statistics_every, 50);
+    EXPECT_EQ(config.dist.bucket_mb, 1);
+  }
+}
+
+TEST(Load, DirectoryFollowsTheNameThatWins) {
+  EXPECT_EQ(parse("run: {name: a}", {"run.name=b"}).run.directory, "runs/b");
+  EXPECT_EQ(parse("run: {name: a, directory: d}", {"run.name=b"}).run.directory, "d");
+}
+
+class LoadFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "fathom-load-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    const auto path = directory_ / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path.string();
+  }
+  static std::string refused(const std::string& path) {
+    try {
+      (void)load_config(path);
+      return "accepted";
+    } catch (const InvalidArgument& e) {
+      return e.what();
+    }
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(LoadFile, TakesTheRunNameFromTheFile) {
+  const Config config = load_config(write("my.run-1.yaml", "model: {width: 8, heads: 2}"));
+  EXPECT_EQ(config.run.name, "my.run-1");
+  EXPECT_EQ(config.run.directory, "runs/my.run-1");
+  EXPECT_EQ(config.model.width, 8);
+}
+
+TEST_F(LoadFile, AsksForANameWhenTheFileNameCannotBeOne) {
+  const std::string path = write("my run.yaml", "");
+  EXPECT_EQ(refused(path), path +
+                               ": run.name: got my run, allowed 1 to 64 of A-Z a-z 0-9 . _ -, not "
+                               "starting with a point");
+  EXPECT_EQ(load_config(path, {"run.name=ok"}).run.name, "ok");
+}
+
+TEST_F(LoadFile, RefusesWhatIsNoSmallFile) {
+  const std::string missing = (directory_ / "none.yaml").string();
+  EXPECT_EQ(refused(missing), missing + ": no such config file");
+  EXPECT_EQ(refused(directory_.string()),
+            directory_.string() + ": is a directory, allowed a config file");
+  const std::string large = write("large.yaml", std::string(3 << 20, '\n'));
+  EXPECT_EQ(refused(large),
+            large + ": is larger than 1048576 bytes, the most that a config may have");
+}
+
+TEST_F(LoadFile, NamesFileAndLine) {
+  const std::string path = write("a.yaml", "model:\n  width: x\n");
+  EXPECT_EQ(refused(path), path + ":2: model.width: got x, allowed integer in [4, 65536]");
+}
+
+TEST(Load, ManyKeysAreRefusedQuickly) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "k" + std::to_string(i) + ":\n";
+  EXPECT_EQ(refusal(text).substr(0, 27), "c.yaml:1: k0: unknown key, ");
+}
+
+TEST(Load, ARunNeedsATrainingAndAValidationSet) {
+  const auto said = [](const std::string& text) -> std::string {
+    try {
+      check_complete(parse(text), "c.yaml");
+      return "accepted";
+    } catch (const InvalidArgument& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(said(""), "c.yaml: data.train: is not set, allowed a path; a run needs it");
+  EXPECT_EQ(said("data: {train: t}"),
+            "c.yaml: data.valid: is not set, allowed a path; a run needs it");
+  EXPECT_EQ(said("data: {train: t, valid: v}"), "accepted");
+}
+
+}  // namespace
+}  // namespace fathom::launcher
