@@ -116,7 +116,7 @@ void add_probe(CLI::App& app, Action& action) {
 
 void add_config(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("config", "Show or check a config, or list all keys");
-  sub->require_subcommand(1);
+  sub->require_subcommand(0, 1);
   const auto path = std::make_shared<std::string>();
   const auto overrides = std::make_shared<std::vector<std::string>>();
   const auto add = [&](const char* name, const char* text, auto command) {
@@ -139,7 +139,7 @@ void add_config(CLI::App& app, Action& action) {
 
 void add_checkpoint(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("checkpoint", "Look into checkpoints; a run stands for its own");
-  sub->require_subcommand(1);
+  sub->require_subcommand(0, 1);
   const auto paths = std::make_shared<std::vector<std::string>>();
   const auto add = [&](const char* name, const char* text, const Action& command) {
     CLI::App* one = sub->add_subcommand(name, text);
@@ -162,7 +162,7 @@ void add_checkpoint(CLI::App& app, Action& action) {
 int run_command_line(int argc, char** argv) {
   CLI::App app("Fathom: a distributed trainer for deep Transformers", "fathom");
   app.set_version_flag("--version", "fathom " + version() + " (" + commit() + ")\n" + built_with());
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   Action action;
   add_train(app, action);
   add_prepare(app, action);
@@ -178,6 +178,8 @@ int run_command_line(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     fail(error.what(), "; see --help");
   }
+  // Not left to the parser, which would say this of a mistyped subcommand instead of naming it.
+  require(bool(action), "a subcommand is required; see --help");
   return action();
 }
 

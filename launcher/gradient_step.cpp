@@ -1,5 +1,6 @@
 #include "launcher/gradient_step.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "dist/reduction_tree.h"
@@ -72,61 +73,102 @@ class GradientStepOf final : public GradientStep {
     return cost;
   }
 
+  // Shards [first, end) into one gradient buffer; several only in fast mode.
   void run_shards(const core::Batch& batch, int first, int end, int64_t step, bool observe) {
-    core::ParameterStore& store = model_.parameters();
     const std::span<T> gradient = reducer_.begin_shard(end - first);
-    store.bind_gradients(
+    model_.parameters().bind_gradients(
         core::Tensor(gradient.data(), 1, int64_t(gradient.size()), core::dtype_of<T>()));
+    const size_t shards = size_t(end - first);
+    losses_.resize(losses_.size() + 2 * shards);
+    sums_.resize(sums_.size() + (observe ? shards * blocks_.size() * core::kBlockSums : 0));
 
-    std::vector<int64_t> pairs;
-    std::vector<core::SampleRange> ranges;
-    for (int shard = first; shard < end; ++shard) {
-      const std::vector<int64_t>& mine = batch.shards[size_t(shard)];
-      core::SampleRange range;
-      if (!ranges.empty()) {
-        range.first_source = ranges.back().first_source + ranges.back().source_rows;
-        range.first_target = ranges.back().first_target + ranges.back().target_rows;
-      }
-      for (const int64_t pair : mine) {
-        if (!data_.decoder_only()) range.source_rows += data_.source_length(pair) + 1;
-        range.target_rows += data_.target_length(pair) + 1;
-      }
-      ranges.push_back(range);
-      pairs.insert(pairs.end(), mine.begin(), mine.end());
-    }
-    core::LayerProbe probe(observe ? blocks_ : std::vector<core::BlockContext>{},
-                           observe ? ranges : std::vector<core::SampleRange>{});
-    if (pairs.empty()) {
-      losses_.resize(losses_.size() + 2 * size_t(end - first));
-    } else {
-      Clock::time_point start = Clock::now();
-      const core::PackedBatch packed = core::pack(data_, pairs);
-      core::Tape tape(device_, store.dtype(), {.dropout = {options_.seed, step}});
-      const core::TokenLosses losses =
-          model_.losses(tape, packed, options_.label_smoothing, 1 / double(batch.target_tokens),
-                        observe ? &probe : nullptr);
-      for (const core::SampleRange& range : ranges) add_losses(losses, range);
-      timing_.forward_seconds += seconds_since(start);
-      start = Clock::now();
-      tape.backward(losses.loss, {}, [&](const core::Parameter& p) {
-        reducer_.ready(p.offset, store.padded_count(p));
-      });
-      timing_.backward_seconds += seconds_since(start);
+    std::vector<Pass> passes = passes_of(batch, first, end);
+    for (Pass& pass : passes) {
+      pass.weight = 1 / double(batch.target_tokens);
+      pass.step = step;
+      pass.observe = observe && &pass == &passes.front();
+      pass.is_last = &pass == &passes.back();
+      run_pass(pass, shards);
     }
     reducer_.end_shard();
-    if (observe)
-      for (size_t i = 0; i < ranges.size(); ++i)
-        sums_.insert(sums_.end(), probe.sums(i).begin(), probe.sums(i).end());
   }
 
-  void add_losses(const core::TokenLosses& losses, const core::SampleRange& range) {
-    double loss = 0, nll = 0;
-    for (int64_t t = range.first_target; t < range.first_target + range.target_rows; ++t) {
-      loss += double(losses.smooth.data<T>()[t]);
-      nll += double(losses.nll.data<T>()[t]);
+  // One forward and backward: the pairs of some shards and which rows belong to which shard.
+  struct Pass {
+    std::vector<int64_t> pairs;
+    std::vector<core::SampleRange> ranges;
+    double weight = 0;
+    int64_t step = 0;
+    bool observe = false, is_last = false;
+  };
+
+  // One pass, unless a single shard is larger than micro_tokens (fast mode only): then several.
+  std::vector<Pass> passes_of(const core::Batch& batch, int first, int end) const {
+    std::vector<Pass> passes;
+    int64_t cost = 0;
+    for (int shard = first; shard < end; ++shard) {
+      bool is_new = true;
+      for (const int64_t pair : batch.shards[size_t(shard)]) {
+        const int64_t rows = std::max(data_.source_length(pair), data_.target_length(pair)) + 1;
+        if (passes.empty() || (cost > 0 && cost + rows > options_.micro_tokens && end == first + 1)) {
+          passes.emplace_back();
+          cost = 0;
+          is_new = true;
+        }
+        Pass& pass = passes.back();
+        if (is_new) open_range(pass, size_t(shard - first));
+        is_new = false;
+        cost += rows;
+        pass.pairs.push_back(pair);
+        if (!data_.decoder_only()) pass.ranges.back().source_rows += data_.source_length(pair) + 1;
+        pass.ranges.back().target_rows += data_.target_length(pair) + 1;
+      }
     }
-    losses_.push_back(loss);
-    losses_.push_back(nll);
+    for (Pass& pass : passes) pass.ranges.resize(size_t(end - first));
+    return passes;
+  }
+
+  // Ranges of earlier shards without pairs stay empty.
+  static void open_range(Pass& pass, size_t shard) {
+    core::SampleRange range;
+    for (const core::SampleRange& before : pass.ranges) {
+      range.first_source += before.source_rows;
+      range.first_target += before.target_rows;
+    }
+    pass.ranges.resize(shard);
+    pass.ranges.push_back(range);
+  }
+
+  void run_pass(const Pass& pass, size_t shards) {
+    core::LayerProbe probe(pass.observe ? blocks_ : std::vector<core::BlockContext>{},
+                           pass.observe ? pass.ranges : std::vector<core::SampleRange>{});
+    Clock::time_point start = Clock::now();
+    const core::PackedBatch packed = core::pack(data_, pass.pairs);
+    core::Tape tape(device_, core::dtype_of<T>(), {.dropout = {options_.seed, pass.step}});
+    const core::TokenLosses losses = model_.losses(tape, packed, options_.label_smoothing,
+                                                   pass.weight, pass.observe ? &probe : nullptr);
+    for (size_t i = 0; i < shards; ++i)
+      add_losses(losses, pass.ranges[i], &losses_[losses_.size() - 2 * (shards - i)]);
+    if (pass.observe) {
+      const size_t count = blocks_.size() * core::kBlockSums;
+      for (size_t i = 0; i < shards; ++i)
+        std::copy(probe.sums(i).begin(), probe.sums(i).end(),
+                  sums_.end() - std::ptrdiff_t((shards - i) * count));
+    }
+    timing_.forward_seconds += seconds_since(start);
+    start = Clock::now();
+    tape.backward(losses.loss, {}, [&](const core::Parameter& p) {
+      if (pass.is_last) reducer_.ready(p.offset, core::ParameterStore::padded_count(p));
+    });
+    timing_.backward_seconds += seconds_since(start);
+  }
+
+  static void add_losses(const core::TokenLosses& losses, const core::SampleRange& range,
+                         double* sums) {
+    for (int64_t t = range.first_target; t < range.first_target + range.target_rows; ++t) {
+      sums[0] += double(losses.smooth.data<T>()[t]);
+      sums[1] += double(losses.nll.data<T>()[t]);
+    }
   }
 
   core::Transformer& model_;

@@ -34,6 +34,13 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+// Steps after `step` will be done again. A new run may find lines as well: those of an attempt that
+// died before its first save.
+void rewind(monitoring::JsonlWriter& writer, const std::filesystem::path& path, int64_t step) {
+  if (step >= 0 || std::filesystem::file_size(path) > 0)
+    writer.rewind_to(std::max<int64_t>(step, 0));
+}
+
 std::string depth_of(const core::ModelConfig& model) {
   if (model.kind == core::ModelKind::kDecoder) return join("D", model.decoder_layers);
   return join("E", model.encoder_layers, "D", model.decoder_layers);
@@ -55,10 +62,8 @@ struct Recorder::Impl {
         progress(std::cerr, monitoring::stderr_progress(c.run.name, c.train.max_steps,
                                                         std::max<int64_t>(resumed_from, 0))) {
     log.before_line([this] { progress.clear(); });
-    if (resumed_from >= 0) {
-      steps.rewind_to(resumed_from);
-      layer_lines.rewind_to(resumed_from);
-    }
+    rewind(steps, run / "metrics.jsonl", resumed_from);
+    rewind(layer_lines, run / "layers.jsonl", resumed_from);
     for (const std::string& warning : exporter.warnings()) log.warn(warning);
     if (!exporter.address().empty()) {
       log.info("metrics: http://" + exporter.address() + "/metrics");

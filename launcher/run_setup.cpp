@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/data/files.h"
 #include "core/tensor/device.h"
 #include "dist/agreement.h"
 #include "launcher/config/load.h"
@@ -144,8 +145,11 @@ core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
 
 void check_ranks_agree(const Config& config, const core::PreparedData& data,
                        dist::Communicator& group) {
-  dist::check_agreement(group, {{"config", config_hash(config)},
-                                {"program", version() + " " + commit()},
+  Config shared = config;
+  shared.train.threads = 0;  // machines may differ in cores
+  const std::string program = core::content_hash(core::read_file("/proc/self/exe"));
+  dist::check_agreement(group, {{"config", config_hash(shared)},
+                                {"program", version() + " " + program},
                                 {"numerics", core::cpu_numerics_fingerprint()},
                                 {"data", data.content_hash}});
 }

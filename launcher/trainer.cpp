@@ -70,8 +70,13 @@ TrainResult Trainer::run() {
   if (is_interrupted && !is_complete() && !verdict_.verdict()) {
     result = {.kind = StopKind::kSignalled, .reason = "a signal asked for it", .validation = {}};
   } else {
-    if (validated_step_ != state_.step && parts_.data.valid) validate();
+    // A validation that only the end asks for leaves no trace in the state: going on from here with
+    // a larger max_steps gives what a run that never stopped gives.
+    const core::VerdictState verdict = verdict_.state();
+    const bool is_extra = validated_step_ != state_.step && parts_.data.valid;
+    if (is_extra) validate();
     result = final_result();
+    if (is_extra) verdict_.restore(verdict);
   }
   parts_.recorder.state(monitoring::RunState::kStopping);
   if (saved_step_ != state_.step && !save())
@@ -232,10 +237,11 @@ void Trainer::validate() {
 }
 
 void Trainer::keep_track(const Validation& result, double bleu) {
-  ++state_.validations;
   std::optional<double> gain;
   if (!std::isnan(result.source_gain)) gain = result.source_gain;
   (void)verdict_.add_validation(state_.step, result.nll, gain);
+  if (!wants_validation()) return;  // not state, see run()
+  ++state_.validations;
   const double value = std::isnan(bleu) ? result.nll : -bleu;
   if (value < state_.best_value) {
     state_.best_value = value;
@@ -262,7 +268,7 @@ bool Trainer::save() {
       info.attempt = parts_.attempt;
       info.provenance = provenance_json(config_, parts_.data, parts_.group.size(),
                                         parts_.recorder.counters_json());
-      if (last_validation_ && validated_step_ == state_.step)
+      if (last_validation_ && validated_step_ == state_.step && std::isfinite(last_validation_->nll))
         info.metric = checkpoint::Metric{.name = "validation_loss",
                                          .value = last_validation_->nll,
                                          .better = checkpoint::Better::kLower};

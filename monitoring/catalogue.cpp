@@ -119,8 +119,8 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
         "Root mean square change of the normalised hidden state over the block; towards 0 the "
         "representation collapses (ResiDual, arXiv 2304.14802, theorem 3.3).");
   layer(Gauge::kLayerOmegaPredicted, "fathom_layer_omega_predicted",
-        "What the topology's closed form predicts for fathom_layer_omega at initialisation "
-        "(ResiDual, arXiv 2304.14802, theorem 3.3).");
+        "What fathom_layer_omega would be if the block's output were independent of the stream "
+        "(after ResiDual, arXiv 2304.14802, theorem 3.3).");
   layer(Gauge::kLayerBranchShare, "fathom_layer_branch_share",
         "Standard deviation of the branch over that of the sum it enters, 0 to 1 "
         "(Liu et al., arXiv 2004.08249, section 4).");

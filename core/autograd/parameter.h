@@ -48,7 +48,7 @@ class ParameterStore {
   // Lays out and allocates the weights; parameters are declared in the order forward uses them and
   // laid out in reverse. Gradients are bound later, since their buffer belongs to the reducer.
   void freeze();
-  // Points every parameter's `grad` into `flat` (one row of size() elements).
+  // Points every parameter's `grad` into `flat` (one row of size() elements), which the caller keeps.
   void bind_gradients(const Tensor& flat);
 
   [[nodiscard]] int64_t size() const { return size_; }

@@ -3,10 +3,14 @@
 #include <cblas.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/ops/simd_cpu.h"
 
 namespace fathom::core::cpu {
 namespace {
@@ -18,6 +22,7 @@ struct Blas {
   decltype(&openblas_set_num_threads) set_num_threads = nullptr;
   decltype(&openblas_get_config) get_config = nullptr;
   decltype(&openblas_get_corename) get_corename = nullptr;
+  bool rows_are_alike = false;
 };
 
 // One library a process: written once under the flag, read-only from then on.
@@ -45,6 +50,9 @@ void load() {
   find(library, "openblas_get_config", b.get_config);
   find(library, "openblas_get_corename", b.get_corename);
   b.set_num_threads(1);  // threads are our pool's; see ThreadPool
+  // Seen in 0.3.21 with equal rows in one call: SkylakeX gives them equal bits, but Haswell and Zen
+  // add up rows 6 to 11 of every 12 in another order than rows 0 to 5.
+  b.rows_are_alike = std::strcmp(b.get_corename(), "SkylakeX") == 0;
   blas = b;
 }
 
@@ -62,6 +70,48 @@ void sgemm(Transpose ta, Transpose tb, int64_t M, int64_t N, int64_t K, const fl
   const auto flag = [](Transpose t) { return t == Transpose::kYes ? CblasTrans : CblasNoTrans; };
   blas.sgemm(CblasRowMajor, flag(ta), flag(tb), blasint(M), blasint(N), blasint(K), 1, a,
              blasint(lda), b, blasint(ldb), beta, c, blasint(ldc));
+}
+
+namespace {
+
+// One call of always the same shape, filled up with zero rows.
+void zero_filled_tile(int64_t rows, int64_t N, int64_t K, const float* a, int64_t lda,
+                      const float* b, int64_t ldb, float* c, int64_t ldc) {
+  std::vector<float> x(size_t(kFixedTileRows * K)), y(size_t(kFixedTileRows * N));
+  for (int64_t t = 0; t < rows; ++t)
+    std::memcpy(&x[size_t(t * K)], a + t * lda, size_t(K) * sizeof(float));
+  sgemm(Transpose::kNo, Transpose::kYes, kFixedTileRows, N, K, x.data(), K, b, ldb, 0, y.data(), N);
+  for (int64_t t = 0; t < rows; ++t)
+    std::memcpy(c + t * ldc, &y[size_t(t * N)], size_t(N) * sizeof(float));
+}
+
+// c^T = b a^T: every element is one chain of multiply-adds over K.
+void transposed_tile(int64_t rows, int64_t N, int64_t K, const float* a, int64_t lda,
+                     const float* b, int64_t ldb, float* c, int64_t ldc) {
+  const int64_t width = (rows + kLanes - 1) / kLanes * kLanes;
+  std::vector<float> x(size_t(K * width)), y(size_t(N * width));
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t k = 0; k < K; ++k) x[size_t(k * width + t)] = a[t * lda + k];
+  small_product({.M = N, .N = width, .K = K, .a = b, .a_row = ldb, .a_col = 1,
+                 .b = x.data(), .b_row = width, .c = y.data(), .c_row = width});
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t n = 0; n < N; ++n) c[t * ldc + n] = y[size_t(n * width + t)];
+}
+
+}  // namespace
+
+void rowwise_product_nt(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
+                        const float* b, int64_t ldb, float* c, int64_t ldc) {
+  for (int64_t t = 0; t < M; t += kFixedTileRows) {
+    const int64_t rows = std::min(kFixedTileRows, M - t);
+    if (!blas.rows_are_alike)
+      transposed_tile(rows, N, K, a + t * lda, lda, b, ldb, c + t * ldc, ldc);
+    else if (rows < kFixedTileRows)
+      zero_filled_tile(rows, N, K, a + t * lda, lda, b, ldb, c + t * ldc, ldc);
+    else
+      sgemm(Transpose::kNo, Transpose::kYes, rows, N, K, a + t * lda, lda, b, ldb, 0, c + t * ldc,
+            ldc);
+  }
 }
 
 }  // namespace fathom::core::cpu

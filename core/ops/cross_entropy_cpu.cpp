@@ -1,6 +1,4 @@
 #include <cmath>
-#include <cstring>
-#include <vector>
 
 #include "core/ops/kernels_cpu.h"
 #include "core/ops/simd_cpu.h"
@@ -60,22 +58,13 @@ void finish_row(const CrossEntropy& a, int64_t t, float* z) {
 void cross_entropy(ThreadPool& pool, const CrossEntropy& a) {
   const int64_t T = a.x.rows(), C = a.x.cols(), V = a.w.rows();
   const int64_t tile = kVocabularyTile;
-  std::vector<float> filled;  // the last slice of a fixed-size cut, filled up with zero rows
+  const auto product = a.fixed_tiles ? rowwise_product_nt : product_nt;
   for (int64_t first = 0; first < T; first += kCrossEntropyRows) {
     const int64_t rows = std::min(kCrossEntropyRows, T - first);
     const float* x = a.x.row<float>(first);
-    int64_t x_stride = a.x.stride(), product_rows = rows;
-    if (a.fixed_tiles && rows < kCrossEntropyRows) {
-      filled.assign(size_t(kCrossEntropyRows * C), 0);
-      for (int64_t t = 0; t < rows; ++t)
-        std::memcpy(&filled[size_t(t * C)], a.x.row<float>(first + t), size_t(C) * sizeof(float));
-      x = filled.data();
-      x_stride = C;
-      product_rows = kCrossEntropyRows;
-    }
     pool.run(ceil_div(V, tile), [&](int64_t i) {
-      product_nt(product_rows, std::min(tile, V - i * tile), C, x, x_stride,
-                 a.w.row<float>(i * tile), a.w.stride(), a.slice.data<float>() + i * tile, V);
+      product(rows, std::min(tile, V - i * tile), C, x, a.x.stride(), a.w.row<float>(i * tile),
+              a.w.stride(), a.slice.data<float>() + i * tile, V);
     });
     for_rows(pool, rows, 16, [&](int64_t at, int64_t count) {
       for (int64_t t = at; t < at + count; ++t) finish_row(a, first + t, a.slice.row<float>(t));
@@ -89,7 +78,7 @@ void cross_entropy(ThreadPool& pool, const CrossEntropy& a) {
                    a.dx.row<float>(first + at), a.dx.stride());
       } else {
         const int64_t at = (i - row_tasks) * tile, count = std::min(tile, V - at);
-        add_product_tn(count, C, rows, a.slice.data<float>() + at, V, x, x_stride,
+        add_product_tn(count, C, rows, a.slice.data<float>() + at, V, x, a.x.stride(),
                        a.dw.row<float>(at), a.dw.stride());
       }
     });

@@ -1,4 +1,3 @@
-#include <cstring>
 #include <vector>
 
 #include "core/ops/kernels_cpu.h"
@@ -32,17 +31,6 @@ void finish_rows(const LinearForward& a, int64_t first, int64_t rows) {
   }
 }
 
-// The last tile of a fixed-size cut, filled up with zero rows.
-void fixed_tail(const LinearForward& a, int64_t first, int64_t rows) {
-  const int64_t K = a.x.cols(), N = a.y.cols();
-  std::vector<float> x(size_t(kFixedTileRows * K)), y(size_t(kFixedTileRows * N));
-  for (int64_t t = 0; t < rows; ++t)
-    std::memcpy(&x[size_t(t * K)], a.x.row<float>(first + t), size_t(K) * sizeof(float));
-  product_nt(kFixedTileRows, N, K, x.data(), K, a.w.data<float>(), a.w.stride(), y.data(), N);
-  for (int64_t t = 0; t < rows; ++t)
-    std::memcpy(a.y.row<float>(first + t), &y[size_t(t * N)], size_t(N) * sizeof(float));
-}
-
 void mask_rows(const LinearBackward& a, int64_t first, int64_t rows) {
   const int64_t N = a.dy.cols();
   const float scale = float(a.dropout.keep_scale());
@@ -67,11 +55,9 @@ void linear_forward(ThreadPool& pool, const LinearForward& a) {
   const int64_t T = a.y.rows(), N = a.y.cols(), K = a.x.cols();
   const int64_t tile = a.fixed_tiles ? kFixedTileRows : row_tile(T);
   for_rows(pool, T, tile, [&](int64_t first, int64_t rows) {
-    if (a.fixed_tiles && rows < tile)
-      fixed_tail(a, first, rows);
-    else
-      product_nt(rows, N, K, a.x.row<float>(first), a.x.stride(), a.w.data<float>(), a.w.stride(),
-                 a.y.row<float>(first), a.y.stride());
+    const auto product = a.fixed_tiles ? rowwise_product_nt : product_nt;
+    product(rows, N, K, a.x.row<float>(first), a.x.stride(), a.w.data<float>(), a.w.stride(),
+            a.y.row<float>(first), a.y.stride());
     finish_rows(a, first, rows);
   });
 }

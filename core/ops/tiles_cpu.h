@@ -11,8 +11,7 @@
 
 namespace fathom::core::cpu {
 
-constexpr int64_t kFixedTileRows = 64;  // evaluation: the last tile is filled up with zeros
-constexpr int64_t kRowChunk = 64;       // rows of an element-wise or norm task
+constexpr int64_t kRowChunk = 64;  // rows of an element-wise or norm task
 
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 [[nodiscard]] constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }

@@ -47,7 +47,7 @@ class ResiDual final : public Topology {
 }  // namespace
 
 std::unique_ptr<Topology> make_residual(TopologyOptions& options) {
-  const double alpha = options.number("alpha", 1, 0);
+  const double alpha = options.number("alpha", 1);
   const double scale = options.number("scale", 1, 0);
   const std::string start = options.choice("dual_start", {"embedding", "zero"});
   options.finish();

@@ -26,15 +26,17 @@ Norm::Norm(ParameterStore& store, const std::string& name, int64_t width, double
     : gain_(&store.add(name + ".gain", Role::kNormGain, {width})),
       bias_(&store.add(name + ".bias", Role::kNormBias, {width})), eps_(eps) {}
 
-double TopologyOptions::number(const std::string& key, double fallback, double above) {
+double TopologyOptions::number(const std::string& key, double fallback,
+                               std::optional<double> above) {
   const auto node = left_.extract(key);
   if (node.empty()) return fallback;
   const std::string& text = node.mapped();
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   require(error == std::errc() && end == text.data() + text.size() && std::isfinite(value) &&
-              value > above,
-          "model.topology_options.", key, ": got ", text, ", expected a number above ", above);
+              (!above || value > *above),
+          "model.topology_options.", key, ": got ", text, ", expected a ",
+          above ? join("number above ", *above) : "finite number");
   return value;
 }
 

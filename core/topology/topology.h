@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,8 +78,9 @@ class TopologyOptions {
  public:
   TopologyOptions(std::string topology, const std::map<std::string, std::string>& values)
       : topology_(std::move(topology)), left_(values) {}
-  // Throws InvalidArgument naming the key unless the value is a finite number above `above`.
-  [[nodiscard]] double number(const std::string& key, double fallback, double above);
+  // Throws InvalidArgument naming the key unless the value is a finite number (above `above`).
+  [[nodiscard]] double number(const std::string& key, double fallback,
+                              std::optional<double> above = {});
   [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& allowed);
   void finish() const;
 

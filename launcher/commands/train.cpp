@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "core/data/batch_plan.h"
 #include "launcher/config/load.h"
@@ -60,6 +62,13 @@ const char* status_of(StopKind kind) {
     case StopKind::kFailed: return "failed";
   }
   return "failed";
+}
+
+// How the run ended last time, by its result.json; "" if it did not.
+std::string last_status(const Config& config) {
+  std::ifstream in(std::filesystem::path(config.run.directory) / "result.json");
+  const nlohmann::json result = nlohmann::json::parse(in, nullptr, false);
+  return result.is_object() ? result.value("status", "") : "";
 }
 
 void announce(const Config& config, const core::PreparedData& data, const core::Transformer& model,
@@ -138,7 +147,10 @@ int train(const TrainCommand& command, dist::Session& session) {
                    .attempt = resume.attempt},
                   loaded);
   resume.checkpoint.reset();  // its memory is no longer needed
-  if (trainer.is_complete() && resume.resumes) {
+  // A run that has failed is judged again, and says why again.
+  const bool has_failed =
+      group.all_reduce_max(group.rank() == 0 && last_status(config) == "failed") != 0;
+  if (trainer.is_complete() && resume.resumes && !has_failed) {
     log.info(join("already complete at step ", loaded.step, "; raise train.max_steps to go on"));
     return int(ExitCode::kDone);
   }

@@ -1,9 +1,9 @@
 // Runs f and checks the type of what it throws and a part of the message.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "core/base/error.h"
 
@@ -14,8 +14,7 @@ template <class Kind, class F>
   try {
     f();
   } catch (const Kind& e) {
-    if (std::string(e.what()).find(part) != std::string::npos)
-      return ::testing::AssertionSuccess();
+    if (std::string(e.what()).find(part) != std::string::npos) return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << "the message is: " << e.what();
   } catch (const std::exception& e) {
     return ::testing::AssertionFailure() << "threw another type: " << e.what();

@@ -1,17 +1,17 @@
 // Compares the tape's gradients with central differences, entry by entry, in f64 on the reference
 // device, for inputs and for parameters.
 //
-// The loss is <w, f(inputs)> with a fixed random w. A plain sum is blind where it matters most: rows
-// of a softmax, and of a layer_norm without gain, have a constant sum, so the true gradient is zero
-// and many wrong formulas pass.
+// The loss is <w, f(inputs)> with a fixed random w. A plain sum is blind where it matters most:
+// rows of a softmax, and of a layer_norm without gain, have a constant sum, so the true gradient is
+// zero and many wrong formulas pass.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "core/autograd/tape.h"
 #include "tests/support/random_tensor.h"
@@ -34,7 +34,8 @@ using Loss = std::function<double(core::Tape&, const std::vector<core::Var>&)>;
     const Tensor& value = y.value();
     const Tensor w = normal(value.rows(), value.cols(), value.dtype(), seed);
     double sum = 0;
-    for (int64_t i = 0; i < value.numel(); ++i) sum += w.data<double>()[i] * value.data<double>()[i];
+    for (int64_t i = 0; i < value.numel(); ++i)
+      sum += w.data<double>()[i] * value.data<double>()[i];
     if (tape.is_recording()) tape.backward(y, w);
     return sum;
   };

@@ -46,7 +46,8 @@ template <class F>
 
 [[nodiscard]] inline Tensor absolute(const Tensor& t) {
   return filled(t.rows(), t.cols(), t.dtype(), [&](int64_t r, int64_t c) {
-    return core::visit_float(t.dtype(), [&]<class T>() { return std::abs(double(t.row<T>(r)[c])); });
+    return core::visit_float(t.dtype(),
+                             [&]<class T>() { return std::abs(double(t.row<T>(r)[c])); });
   });
 }
 
@@ -82,7 +83,9 @@ struct Rows {
       out.push_back(int32_t(stream.bits(place(r)) % uint64_t(vocabulary)));
     return out;
   }
-  [[nodiscard]] std::vector<int32_t> positions() const { return {position.begin(), position.end()}; }
+  [[nodiscard]] std::vector<int32_t> positions() const {
+    return {position.begin(), position.end()};
+  }
 
  private:
   static std::vector<uint32_t> numbered(size_t n) {

@@ -2,10 +2,10 @@
 // use it. Every comparison is written so that NaN fails. Loosening a number needs a reason.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "core/tensor/tensor.h"
 
@@ -42,9 +42,9 @@ template <class Allowed>
     for (int64_t c = 0; c < got.cols(); ++c) {
       const double a = element(got, r, c), b = element(want, r, c);
       if (!(std::abs(a - b) <= allowed(r, c)))
-        return ::testing::AssertionFailure() << "element (" << r << ", " << c << ") of " << got
-                                             << ": got " << a << ", expected " << b << ", off by "
-                                             << a - b << ", allowed " << allowed(r, c);
+        return ::testing::AssertionFailure()
+               << "element (" << r << ", " << c << ") of " << got << ": got " << a << ", expected "
+               << b << ", off by " << a - b << ", allowed " << allowed(r, c);
     }
   }
   return ::testing::AssertionSuccess();
@@ -85,9 +85,9 @@ template <class Allowed>
   const double relative = tolerance(got.dtype()).relative;
   const double allowed = relative * norm_of(want) + relative / 1000 * whole_norm;
   if (!(std::sqrt(squares) <= allowed))
-    return ::testing::AssertionFailure() << "||a - b|| = " << std::sqrt(squares) << ", allowed "
-                                         << allowed << ", ||b|| = " << norm_of(want)
-                                         << ", whole gradient " << whole_norm;
+    return ::testing::AssertionFailure()
+           << "||a - b|| = " << std::sqrt(squares) << ", allowed " << allowed
+           << ", ||b|| = " << norm_of(want) << ", whole gradient " << whole_norm;
   return ::testing::AssertionSuccess();
 }
 
@@ -102,9 +102,9 @@ template <class Allowed>
       continue;
     for (int64_t c = 0; c < a.cols(); ++c)
       if (element(a, r, c) != element(b, r, c))
-        return ::testing::AssertionFailure() << "element (" << r << ", " << c << ") of " << a
-                                             << ": " << element(a, r, c) << " against "
-                                             << element(b, r, c);
+        return ::testing::AssertionFailure()
+               << "element (" << r << ", " << c << ") of " << a << ": " << element(a, r, c)
+               << " against " << element(b, r, c);
     return ::testing::AssertionFailure() << "row " << r << " differs in a NaN or a sign of zero";
   }
   return ::testing::AssertionSuccess();

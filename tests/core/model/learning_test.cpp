@@ -1,9 +1,9 @@
 // Whole models learn: to copy and to reverse unseen sequences, and at depth; and what they decode.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "core/data/tokenizer.h"
 #include "core/decode/greedy.h"
@@ -28,7 +28,8 @@ ModelConfig task_config() {
 
 // A model trained on `target_of` random sequences of 1 to 6 tokens, none of them in `held_out`.
 template <class F>
-std::unique_ptr<Model> trained(const std::set<std::vector<int32_t>>& held_out, int steps, const F& target_of) {
+std::unique_ptr<Model> trained(const std::set<std::vector<int32_t>>& held_out, int steps,
+                               const F& target_of) {
   auto model = std::make_unique<Model>(task_config(), DType::kF32);
   const auto device = make_cpu_device(1);
   Adam adam({}, model->transformer.parameters().size(), DType::kF32);
@@ -126,8 +127,8 @@ class GreedyDecode : public ::testing::Test {
     while (int64_t(target.size()) < limit) {
       const PackedBatch batch = pack_all({{source, target}}, false);
       Tape tape(*device, DType::kF32, {.recording = false, .fixed_tiles = true, .dropping = false});
-      const Var memory = model().encode(tape, batch.source, batch.source_position, {},
-                                        batch.source_segments);
+      const Var memory =
+          model().encode(tape, batch.source, batch.source_position, {}, batch.source_segments);
       const Var decoded = model().decode(tape, batch.decoder_input, batch.target_position,
                                          {.segments = &batch.target_segments,
                                           .causal = true,
@@ -189,13 +190,14 @@ TEST_F(GreedyDecode, TurnsEmptySourcesIntoEmptyTargetsInPlace) {
 
 TEST_F(GreedyDecode, StopsAtTheLimitOfLength) {
   const auto device = make_cpu_device(1);
-  for (const GreedyOptions options : {GreedyOptions{0.5, 1}, GreedyOptions{0, 3}, GreedyOptions{1, 0}}) {
+  for (const GreedyOptions options :
+       {GreedyOptions{0.5, 1}, GreedyOptions{0, 3}, GreedyOptions{1, 0}}) {
     const Sequences outputs = greedy_decode(model(), *device, sources(), options);
 
     size_t at_limit = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const int64_t limit = int64_t(options.max_length_a * double(sources()[i].size() + 1)) +
-                            options.max_length_b;
+      const int64_t limit =
+          int64_t(options.max_length_a * double(sources()[i].size() + 1)) + options.max_length_b;
       EXPECT_LE(int64_t(outputs[i].size()), limit) << i;
       EXPECT_EQ(outputs[i], naive(sources()[i], limit)) << i;
       at_limit += int64_t(outputs[i].size()) == limit;

@@ -77,7 +77,8 @@ struct Model {
     const TokenLosses losses = transformer.losses(tape, batch, smoothing, weight);
     double sum = 0;
     for (int64_t t = 0; t < losses.smooth.cols(); ++t)
-      sum += weight * visit_float(dtype, [&]<class T>() { return double(losses.smooth.data<T>()[t]); });
+      sum += weight *
+             visit_float(dtype, [&]<class T>() { return double(losses.smooth.data<T>()[t]); });
     tape.backward(losses.loss);
     return sum;
   }

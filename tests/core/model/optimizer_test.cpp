@@ -1,8 +1,8 @@
 // Adam and the learning rate schedules.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <numbers>
+
+#include <gtest/gtest.h>
 
 #include "core/optim/adam.h"
 #include "core/optim/schedule.h"
@@ -74,8 +74,7 @@ TEST(Adam, IsIllConditionedAtZeroAsPredicted) {
         adam.step(pool, ends[side], gradient, lr, 1);
       }
       for (int64_t i = 0; i < d; ++i) {
-        const double slope =
-            (ends[1].data<double>()[i] - ends[0].data<double>()[i]) / (2 * h);
+        const double slope = (ends[1].data<double>()[i] - ends[0].data<double>()[i]) / (2 * h);
         squares += slope * slope;
       }
     }
@@ -92,7 +91,8 @@ TEST(Adam, InF32EqualsF64AndDoesNotDependOnThreads) {
     ThreadPool pool(threads);
     Adam adam(config, count, dtype);
     const Tensor weights = normal(1, count, dtype, 1);
-    for (uint64_t t = 1; t <= 3; ++t) adam.step(pool, weights, normal(1, count, dtype, t + 1), 1e-2, 1);
+    for (uint64_t t = 1; t <= 3; ++t)
+      adam.step(pool, weights, normal(1, count, dtype, t + 1), 1e-2, 1);
     return weights;
   };
   const Tensor one = run(1, DType::kF32);
@@ -110,9 +110,8 @@ TEST(Adam, StartsWithZeroMomentsAndRefusesOtherSizes) {
   EXPECT_EQ(adam.updates(), 0);
   EXPECT_EQ(adam.update_norm(normal(1, 10, DType::kF32, 1), 0, 10, 1), 0);
   EXPECT_TRUE(support::throws_with<InvalidArgument>(
-      "adam: weights f32 (1, 10) and gradient f32 (1, 9), expected 10 elements", [&] {
-        adam.step(pool, normal(1, 10, DType::kF32, 1), normal(1, 9, DType::kF32, 1), 1, 1);
-      }));
+      "adam: weights f32 (1, 10) and gradient f32 (1, 9), expected 10 elements",
+      [&] { adam.step(pool, normal(1, 10, DType::kF32, 1), normal(1, 9, DType::kF32, 1), 1, 1); }));
 }
 
 TEST(SquaredNorms, AreThoseOfEachParameterOnAnyNumberOfThreads) {

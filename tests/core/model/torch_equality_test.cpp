@@ -1,13 +1,12 @@
 // Writes models, batches, losses and gradients; torch_model.py computes the same from the formulas,
 // with padding and masks where we pack, and compares.
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "tests/core/model/model_support.h"
 
@@ -41,8 +40,8 @@ void write_doubles(const fs::path& file, const Tensor& t) {
 void write_case(const fs::path& directory, const ModelConfig& config, double smoothing) {
   fs::create_directories(directory);
   const bool decoder_only = config.kind == ModelKind::kDecoder;
-  const std::vector<TokenPair> pairs =
-      random_pairs(5, 2, int32_t(config.vocabulary_size), 1, 9, hash_name(directory.filename().string()));
+  const std::vector<TokenPair> pairs = random_pairs(5, 2, int32_t(config.vocabulary_size), 1, 9,
+                                                    hash_name(directory.filename().string()));
   const PackedBatch batch = pack_all(pairs, decoder_only);
   Model model(config, DType::kF64, 3);
   // Gains, biases and all else away from their special first values.

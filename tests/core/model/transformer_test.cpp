@@ -1,11 +1,11 @@
 // Parameters, first values, and the claims about bits: threads, packing, chance.
 #include "core/model/transformer.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <map>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "tests/core/model/model_support.h"
 #include "tests/support/expect_error.h"
@@ -80,8 +80,9 @@ TEST(Transformer, SharesTheTablesItIsToldTo) {
   EXPECT_EQ(tables(1, ShareEmbeddings::kAll), (Names{"embedding.weight"}));
   EXPECT_EQ(tables(1, ShareEmbeddings::kDecoder),
             (Names{"encoder.embedding.weight", "decoder.embedding.weight"}));
-  EXPECT_EQ(tables(1, ShareEmbeddings::kNone),
-            (Names{"encoder.embedding.weight", "decoder.embedding.weight", "decoder.output.weight"}));
+  EXPECT_EQ(
+      tables(1, ShareEmbeddings::kNone),
+      (Names{"encoder.embedding.weight", "decoder.embedding.weight", "decoder.output.weight"}));
   EXPECT_EQ(tables(0, ShareEmbeddings::kAll), (Names{"embedding.weight"}));
   EXPECT_EQ(tables(0, ShareEmbeddings::kNone),
             (Names{"decoder.embedding.weight", "decoder.output.weight"}));
@@ -111,11 +112,13 @@ TEST(Transformer, RefusesAConfigNoModelCanHave) {
 
   EXPECT_TRUE(refuses("a vocabulary of 1", [](auto& c) { c.vocabulary_size = 1; }));
   EXPECT_TRUE(refuses("model.width: got 15", [](auto& c) { c.width = 15; }));
-  EXPECT_TRUE(refuses("model.heads: 5 heads do not divide model.width 12", [](auto& c) { c.heads = 5; }));
+  EXPECT_TRUE(
+      refuses("model.heads: 5 heads do not divide model.width 12", [](auto& c) { c.heads = 5; }));
   EXPECT_TRUE(refuses("decoder_layers", [](auto& c) { c.decoder_layers = 0; }));
   EXPECT_TRUE(refuses("model.encoder_layers: got 0", [](auto& c) { c.encoder_layers = 0; }));
-  EXPECT_TRUE(refuses("model.encoder_layers: got 1", [](auto& c) { c.kind = ModelKind::kDecoder; }));
-  EXPECT_TRUE(refuses("model.topology: got mid-ln, expected one of: post-ln, pre-ln, residual",
+  EXPECT_TRUE(
+      refuses("model.encoder_layers: got 1", [](auto& c) { c.kind = ModelKind::kDecoder; }));
+  EXPECT_TRUE(refuses("model.topology: got mid-ln, expected one of: post-ln, pre-ln",
                       [](auto& c) { c.topology = "mid-ln"; }));
 }
 
@@ -202,8 +205,9 @@ TEST(Init, IsAFunctionOfSeedAndNameAlone) {
   const char* name = "encoder.1.feed_forward.fc1.weight";
   EXPECT_FALSE(support::has_same_bits(shallow.parameters().find(name).value,
                                       deep.parameters().find(name).value));
-  EXPECT_FALSE(support::has_same_bits(deep.parameters().find(name).value,
-                                      deep.parameters().find("encoder.2.feed_forward.fc1.weight").value));
+  EXPECT_FALSE(
+      support::has_same_bits(deep.parameters().find(name).value,
+                             deep.parameters().find("encoder.2.feed_forward.fc1.weight").value));
 }
 
 class EveryTopology : public ::testing::TestWithParam<std::string> {

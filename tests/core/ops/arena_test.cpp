@@ -1,9 +1,9 @@
 #include "core/tensor/arena.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "core/tensor/device.h"
 #include "tests/support/expect_error.h"

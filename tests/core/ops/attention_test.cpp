@@ -88,8 +88,10 @@ TEST(Attention, ScalesScoresByTheRootOfTheHeadWidth) {
     const Segments query = Segments::from_lengths(std::vector<int32_t>{1});
     const Segments keys = Segments::from_lengths(std::vector<int32_t>{2});
     const Tensor q = support::filled(1, d, DType::kF32, [](auto, auto) { return 0.5; });
-    const Tensor k = support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 0.5 : 0; });
-    const Tensor v = support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 1 : 0; });
+    const Tensor k =
+        support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 0.5 : 0; });
+    const Tensor v =
+        support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 1 : 0; });
 
     const Attended out = attend(kernels, q, k, v, query, keys, 1, false);
 
@@ -102,8 +104,7 @@ TEST(Attention, SurvivesScoresFarOutsideTheRangeOfExp) {
     const Rows rows({9});
     const Tensor big = normal(9, 8, DType::kF32, 1, 100);
 
-    const Attended out =
-        attend(kernels, big, big, big, rows.segments, rows.segments, 1, false);
+    const Attended out = attend(kernels, big, big, big, rows.segments, rows.segments, 1, false);
 
     // Each query's own key wins by far.
     EXPECT_TRUE(support::is_near(out.y, big));
@@ -118,11 +119,13 @@ TEST(Attention, ReadsNoRowOutsideTheSegments) {
     Segments keys;
     keys.begin = {0, 5};
     keys.length = {3, 2};
-    const Attended want = attend(kernels, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
+    const Attended want =
+        attend(kernels, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
     for (const int64_t r : {3, 4, 7, 8, 9})
       for (int64_t c = 0; c < 12; ++c) kv.row<float>(r)[c] = std::nanf("");
 
-    const Attended got = attend(kernels, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
+    const Attended got =
+        attend(kernels, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
 
     EXPECT_TRUE(support::has_same_bits(got.y, want.y));
   }
@@ -137,8 +140,8 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
   const Var q = tape.constant(normal(5, 6, DType::kF64, 1));
   const Var kv = tape.constant(normal(5, 12, DType::kF64, 1));
   const auto refuses = [&](const std::string& part, const Var& keys, AttentionShape shape) {
-    return support::throws_with<InvalidArgument>(
-        part, [&] { (void)cross_attention(q, keys, shape); });
+    return support::throws_with<InvalidArgument>(part,
+                                                 [&] { (void)cross_attention(q, keys, shape); });
   };
 
   EXPECT_TRUE(refuses("attention: width 6 is not a multiple of 4 heads", kv,

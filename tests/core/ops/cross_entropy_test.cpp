@@ -1,8 +1,8 @@
 #include "core/ops/cross_entropy.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/grad_check.h"
@@ -23,7 +23,10 @@ struct Data {
   Tensor gradient;
 
   Data(Rows r, int64_t V, int64_t C, DType dtype)
-      : rows(std::move(r)), x(rows.normal(C, dtype, 1)), targets(rows.tokens(V, 2)), store(dtype),
+      : rows(std::move(r)),
+        x(rows.normal(C, dtype, 1)),
+        targets(rows.tokens(V, 2)),
+        store(dtype),
         w(&store.add("output.weight", Role::kOutput, {V, C}, C, V)) {
     store.freeze();
     const Tensor values = normal(V, C, dtype, 3, 0.5);
@@ -113,8 +116,13 @@ TEST(LinearCrossEntropy, SmoothsAsFairseqDoes) {
 TEST(LinearCrossEntropy, OnTheCpuEqualsTheReferenceAtOddSizes) {
   const auto reference = make_reference_device();
   const auto cpu = make_cpu_device(1);
-  for (const auto& [T, V, C] : {std::tuple{1, 20, 33}, {31, 33, 20}, {33, 1000, 31},
-                                {1000, 33, 20}, {129, 513, 8}, {128, 7, 1000}, {257, 1025, 5}}) {
+  for (const auto& [T, V, C] : {std::tuple{1, 20, 33},
+                                {31, 33, 20},
+                                {33, 1000, 31},
+                                {1000, 33, 20},
+                                {129, 513, 8},
+                                {128, 7, 1000},
+                                {257, 1025, 5}}) {
     Data d(Rows({T}), V, C, DType::kF32);
 
     const Result want = run(d, *reference, 0.1, 0.01), got = run(d, *cpu, 0.1, 0.01);

@@ -1,9 +1,9 @@
 #include "core/ops/dropout.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "core/ops/linear.h"
 #include "tests/support/random_tensor.h"

@@ -30,7 +30,8 @@ TEST(AddScaled, EqualsTheReferenceAndMayWriteOverItsInput) {
 TEST(AddScaled, WithFactorOneHandsOnTheGradientItselfNotACopy) {
   const auto device = make_reference_device();
   Tape tape(*device, DType::kF64, {});
-  const Var x = tape.leaf(normal(2, 3, DType::kF64, 1)), z = tape.leaf(normal(2, 3, DType::kF64, 2));
+  const Var x = tape.leaf(normal(2, 3, DType::kF64, 1)),
+            z = tape.leaf(normal(2, 3, DType::kF64, 2));
   const Tensor dy = normal(2, 3, DType::kF64, 3);
 
   tape.backward(add_scaled(x, z, 1, 0.5), dy);
@@ -43,7 +44,8 @@ TEST(AddScaled, WithFactorOneHandsOnTheGradientItselfNotACopy) {
 TEST(AddScaled, RefusesShapesThatDiffer) {
   const auto device = make_reference_device();
   Tape tape(*device, DType::kF64, {});
-  const Var x = tape.constant(zeros(2, 3, DType::kF64)), z = tape.constant(zeros(3, 2, DType::kF64));
+  const Var x = tape.constant(zeros(2, 3, DType::kF64)),
+            z = tape.constant(zeros(3, 2, DType::kF64));
 
   EXPECT_TRUE(support::throws_with<InvalidArgument>("add_scaled: x is f64 (2, 3), z is f64 (3, 2)",
                                                     [&] { (void)add_scaled(x, z); }));
@@ -60,8 +62,8 @@ TEST(Gelu, HasItsKnownValuesOnBothDevices) {
     const Tensor y = gelu(x).value();
 
     // x Phi(x), Phi the normal distribution function.
-    const std::vector<double> want = {0, 0.8413447460685429, -0.15865525393145707, 10, 0,
-                                      0.34573123063700656};
+    const std::vector<double> want = {0, 0.8413447460685429, -0.15865525393145707, 10,
+                                      0, 0.34573123063700656};
     for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(y.data<float>()[i], want[i], 1e-6) << at[i];
   }
 }

@@ -26,8 +26,9 @@ TEST(Sinusoids, AreFairseqs) {
 
 TEST(Sinusoids, RefuseAWidthThatDoesNotPair) {
   for (const int64_t C : {2, 5})
-    EXPECT_TRUE(support::throws_with<InvalidArgument>(
-        join("must be even and at least 4, got ", C), [&] { (void)make_sinusoids(3, C, DType::kF32); }));
+    EXPECT_TRUE(
+        support::throws_with<InvalidArgument>(join("must be even and at least 4, got ", C),
+                                              [&] { (void)make_sinusoids(3, C, DType::kF32); }));
 }
 
 struct Table {
@@ -71,7 +72,8 @@ TEST(Embedding, AddsUpTheGradientsOfARepeatedToken) {
         support::filled(4, C, DType::kF32, [](auto r, auto c) { return (1 << r) + 16 * c; });
     Tape tape(*device, DType::kF32, {});
 
-    const Var y = embedding(tape, *t.table, make_sinusoids(4, C, DType::kF32), tokens, positions, 2);
+    const Var y =
+        embedding(tape, *t.table, make_sinusoids(4, C, DType::kF32), tokens, positions, 2);
     tape.backward(y, dy);
 
     for (int64_t c = 0; c < C; ++c) {

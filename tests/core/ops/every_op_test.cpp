@@ -1,8 +1,8 @@
 // Claims that hold for every op: its derivative, the cpu device against the reference, threads,
 // company in the batch, NaN.
-#include <gtest/gtest.h>
-
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "tests/core/ops/op_cases.h"
 #include "tests/support/tolerance.h"
@@ -96,8 +96,8 @@ TEST_P(EveryOp, WithFixedTilesIgnoresWhatSharesTheBatch) {
 
       const OpResult one = run_case(*alone, *device, mode);
 
-      EXPECT_TRUE(support::has_same_bits(one.tensors[0],
-                                         all.tensors[0].row_range(begin, lengths[i])))
+      EXPECT_TRUE(
+          support::has_same_bits(one.tensors[0], all.tensors[0].row_range(begin, lengths[i])))
           << "sentence of " << lengths[i] << " tokens at row " << begin << ", width "
           << shape.width();
     }
@@ -107,8 +107,8 @@ TEST_P(EveryOp, WithFixedTilesIgnoresWhatSharesTheBatch) {
 TEST_P(EveryOp, CarriesNanFromInputToOutput) {
   for (const bool is_cpu : {false, true}) {
     const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
-    const auto c = make_case(GetParam(), Rows({5, 9}), {.heads = 3, .head_width = 4, .out = 17},
-                             DType::kF32);
+    const auto c =
+        make_case(GetParam(), Rows({5, 9}), {.heads = 3, .head_width = 4, .out = 17}, DType::kF32);
     for (const Tensor& input : c->inputs) {
       const int64_t row = 6;  // its column 0 is a query where it is an attention's input
       const float original = input.row<float>(row)[0];

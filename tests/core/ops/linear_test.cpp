@@ -24,21 +24,23 @@ struct Pass {
 
   Pass(const Kernels& kernels, ThreadPool& pool, const Case& c, const Dropout& dropout, Tensor x,
        Tensor w, Tensor b, Tensor dy, Tensor dw0, Tensor db0, Tensor mask = {})
-      : y(zeros(c.T, c.N, DType::kF32)), dx(zeros(c.T, c.K, DType::kF32)),
-        dw(support::copy_of(dw0)), db(support::copy_of(db0)) {
-    kernels.linear_forward(
-        pool, {.x = x, .w = w, .b = b, .y = y, .relu = c.relu, .dropout = dropout});
-    kernels.linear_backward(pool, {.dy = dy,
-                                   .x = x,
-                                   .w = w,
-                                   .y = mask.is_empty() ? y : mask,
-                                   .dx = dx,
-                                   .dw = dw,
-                                   .db = db,
-                                   .scratch = c.relu || c.dropout ? zeros(c.T, c.N, DType::kF32)
-                                                                  : Tensor{},
-                                   .relu = c.relu,
-                                   .dropout = dropout});
+      : y(zeros(c.T, c.N, DType::kF32)),
+        dx(zeros(c.T, c.K, DType::kF32)),
+        dw(support::copy_of(dw0)),
+        db(support::copy_of(db0)) {
+    kernels.linear_forward(pool,
+                           {.x = x, .w = w, .b = b, .y = y, .relu = c.relu, .dropout = dropout});
+    kernels.linear_backward(
+        pool, {.dy = dy,
+               .x = x,
+               .w = w,
+               .y = mask.is_empty() ? y : mask,
+               .dx = dx,
+               .dw = dw,
+               .db = db,
+               .scratch = c.relu || c.dropout ? zeros(c.T, c.N, DType::kF32) : Tensor{},
+               .relu = c.relu,
+               .dropout = dropout});
   }
 };
 
@@ -98,9 +100,9 @@ TEST(Linear, RefusesShapesThatDoNotFit) {
   const Var narrow = tape.constant(normal(2, 3, DType::kF64, 1));
   const Var right = tape.constant(normal(2, 4, DType::kF64, 1));
 
-  EXPECT_TRUE(support::throws_with<InvalidArgument>(
-      "linear: fc.weight is f64 (5, 4), but x is f64 (2, 3)",
-      [&] { (void)linear(narrow, w, nullptr); }));
+  EXPECT_TRUE(
+      support::throws_with<InvalidArgument>("linear: fc.weight is f64 (5, 4), but x is f64 (2, 3)",
+                                            [&] { (void)linear(narrow, w, nullptr); }));
   EXPECT_TRUE(support::throws_with<InvalidArgument>(
       "linear: the bias of fc.weight is f64 (1, 6), expected 5 entries",
       [&] { (void)linear(right, w, &b); }));

@@ -47,7 +47,8 @@ struct OpCase {
       const PhiloxStream stream(3, p->name);
       visit_float(dtype, [&]<class T>() {
         for (int64_t i = 0; i < p->numel(); ++i)
-          p->value.data<T>()[i] = T(0.5 * stream.normal(uint64_t(i)) + (p->role == Role::kNormGain));
+          p->value.data<T>()[i] =
+              T(0.5 * stream.normal(uint64_t(i)) + (p->role == Role::kNormGain));
       });
     }
     gradient = allocate_flat(store.size(), dtype);
@@ -141,11 +142,10 @@ inline void build_cross_attention(OpCase& c, bool dropout) {
   c.inputs = {c.rows.normal(c.shape.width(), c.dtype, 1),
               c.keys.normal(2 * c.shape.width(), c.dtype, 2)};
   c.graph = [&c, dropout](Tape& tape, const std::vector<Var>& in) {
-    return cross_attention(in[0], in[1],
-                           {.queries = &c.rows.segments,
-                            .keys = &c.keys.segments,
-                            .heads = c.shape.heads},
-                           dropout ? drop(tape, c) : Dropout{});
+    return cross_attention(
+        in[0], in[1],
+        {.queries = &c.rows.segments, .keys = &c.keys.segments, .heads = c.shape.heads},
+        dropout ? drop(tape, c) : Dropout{});
   };
 }
 

@@ -1,8 +1,8 @@
 #include "core/base/philox.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 namespace fathom {
 namespace {
@@ -14,8 +14,9 @@ TEST(Philox, GivesTheKnownAnswers) {
             (PhiloxCounter{0x6627E8D5u, 0xE169C58Du, 0xBC57AC4Cu, 0x9B00DBD8u}));
   EXPECT_EQ(philox({kOnes, kOnes}, {kOnes, kOnes, kOnes, kOnes}),
             (PhiloxCounter{0x408F276Du, 0x41C83B0Eu, 0xA20BC7C6u, 0x6D5451FDu}));
-  EXPECT_EQ(philox({0xA4093822u, 0x299F31D0u}, {0x243F6A88u, 0x85A308D3u, 0x13198A2Eu, 0x03707344u}),
-            (PhiloxCounter{0xD16CFE09u, 0x94FDCCEBu, 0x5001E420u, 0x24126EA1u}));
+  EXPECT_EQ(
+      philox({0xA4093822u, 0x299F31D0u}, {0x243F6A88u, 0x85A308D3u, 0x13198A2Eu, 0x03707344u}),
+      (PhiloxCounter{0xD16CFE09u, 0x94FDCCEBu, 0x5001E420u, 0x24126EA1u}));
 }
 
 TEST(PhiloxStream, IsUniformInTheOpenIntervalAndNormal) {

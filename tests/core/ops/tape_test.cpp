@@ -23,7 +23,8 @@ struct Weights {
   explicit Weights(int64_t C = 4)
       : w1(store.add("w1", Role::kQuery, {C, C}, C, C)),
         w2(store.add("w2", Role::kQuery, {C, C}, C, C)),
-        gain(store.add("gain", Role::kNormGain, {C})), bias(store.add("bias", Role::kNormBias, {C})) {
+        gain(store.add("gain", Role::kNormGain, {C})),
+        bias(store.add("bias", Role::kNormBias, {C})) {
     store.freeze();
     const Tensor values = normal(1, store.size(), DType::kF64, 5);
     std::memcpy(store.weights().raw(), values.raw(), size_t(store.size()) * 8);
@@ -36,12 +37,13 @@ struct Weights {
 TEST(Tape, DoesNotCorruptGradientsSharedByADiamond) {
   const auto device = make_reference_device();
   Tape tape(*device, DType::kF64, {});
-  const Var x = tape.leaf(normal(2, 4, DType::kF64, 1)), z = tape.leaf(normal(2, 4, DType::kF64, 2));
+  const Var x = tape.leaf(normal(2, 4, DType::kF64, 1)),
+            z = tape.leaf(normal(2, 4, DType::kF64, 2));
   const Tensor dy = normal(2, 4, DType::kF64, 3), kept = support::copy_of(dy);
 
-  const Var a = add_scaled(x, z);          // both receive the same dy
-  const Var b = add_scaled(a, x);          // 2 x + z
-  const Var c = add_scaled(a, b);          // 3 x + 2 z
+  const Var a = add_scaled(x, z);                 // both receive the same dy
+  const Var b = add_scaled(a, x);                 // 2 x + z
+  const Var c = add_scaled(a, b);                 // 3 x + 2 z
   const Var y = add_scaled(c, add_scaled(x, c));  // 7 x + 4 z
   tape.backward(y, dy);
 
@@ -167,11 +169,13 @@ TEST(ParameterStore, RefusesWhatItCannotHold) {
   store.add("a", Role::kBias, {3});
   EXPECT_TRUE(support::throws_with<InvalidArgument>("parameter a: declared twice",
                                                     [&] { store.add("a", Role::kBias, {4}); }));
-  EXPECT_TRUE(support::throws_with<InvalidArgument>("parameter b: needs one or two extents",
-                                                    [&] { store.add("b", Role::kBias, {1, 2, 3}); }));
+  EXPECT_TRUE(support::throws_with<InvalidArgument>("parameter b: needs one or two extents", [&] {
+    store.add("b", Role::kBias, {1, 2, 3});
+  }));
   store.freeze();
-  EXPECT_TRUE(support::throws_with<InvalidArgument>("parameter c: declared after the store was frozen",
-                                                    [&] { store.add("c", Role::kBias, {4}); }));
+  EXPECT_TRUE(
+      support::throws_with<InvalidArgument>("parameter c: declared after the store was frozen",
+                                            [&] { store.add("c", Role::kBias, {4}); }));
   EXPECT_TRUE(support::throws_with<InvalidArgument>("parameter d: the model has none of this name",
                                                     [&] { (void)store.find("d"); }));
   EXPECT_TRUE(support::throws_with<InvalidArgument>(

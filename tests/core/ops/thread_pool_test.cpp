@@ -1,14 +1,14 @@
 #include "core/base/thread_pool.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
-#include <mutex>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"
 
@@ -79,7 +79,8 @@ TEST(ThreadPool, WakesWorkersThatWentToSleep) {
 TEST(ThreadPool, RefusesToHaveNoThread) {
   for (const int threads : {0, -1})
     EXPECT_TRUE(support::throws_with<InvalidArgument>(
-        join("thread pool: needs at least 1 thread, got ", threads), [&] { ThreadPool pool(threads); }));
+        join("thread pool: needs at least 1 thread, got ", threads),
+        [&] { ThreadPool pool(threads); }));
 }
 
 TEST(AvailableCores, AreAtLeastOne) { EXPECT_GE(available_cores(), 1); }

@@ -1,0 +1,171 @@
+// Speed of one training step on this machine, as a share of what its multiply-add units can do.
+//
+//   step_bench [iwslt-e6d6 | iwslt-e12d12 | small-e12d12] [threads]
+//
+// iwslt: width 256, ffn 1024, 4 heads, 10,000 pieces, 4096 tokens a step, dropout 0.3/0.1/0.1,
+// sentence lengths N(22, 12). Random tokens; the median of nine steps after two; forward, backward
+// and Adam. FLOPs are those of the matrix products on real tokens, twice the multiply-adds, three
+// times forward.
+#include <immintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/model/transformer.h"
+#include "core/optim/adam.h"
+
+namespace {
+
+using namespace fathom;
+using namespace fathom::core;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Twelve independent chains of fused multiply-adds hide their latency.
+__attribute__((target("avx2,fma"))) double peak_avx2() {
+  __m256 x[12];
+  const __m256 one = _mm256_set1_ps(1.0f);
+  for (__m256& v : x) v = one;
+  const Clock::time_point start = Clock::now();
+  constexpr int64_t kRounds = 20'000'000;
+  for (int64_t i = 0; i < kRounds; ++i)
+    for (__m256& v : x) v = _mm256_fmadd_ps(v, one, one);
+  const double seconds = seconds_since(start);
+  float sum = 0;
+  for (const __m256& v : x) sum += _mm256_cvtss_f32(v);
+  volatile float sink = sum;
+  (void)sink;
+  return double(kRounds) * 12 * 8 * 2 / seconds;
+}
+
+__attribute__((target("avx512f"))) double peak_avx512() {
+  __m512 x[12];
+  const __m512 one = _mm512_set1_ps(1.0f);
+  for (__m512& v : x) v = one;
+  const Clock::time_point start = Clock::now();
+  constexpr int64_t kRounds = 20'000'000;
+  for (int64_t i = 0; i < kRounds; ++i)
+    for (__m512& v : x) v = _mm512_fmadd_ps(v, one, one);
+  const double seconds = seconds_since(start);
+  float sum = 0;
+  for (const __m512& v : x) sum += _mm512_cvtss_f32(v);
+  volatile float sink = sum;
+  (void)sink;
+  return double(kRounds) * 12 * 16 * 2 / seconds;
+}
+
+// FLOP/s of `threads` cores at once.
+double fma_peak(int threads) {
+  std::vector<double> rates(size_t(threads), 0.0);
+  std::vector<std::thread> workers;
+  for (double& rate : rates)
+    workers.emplace_back([&rate] {
+      rate = __builtin_cpu_supports("avx512f") ? peak_avx512() : peak_avx2();
+    });
+  double sum = 0;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    workers[i].join();
+    sum += rates[i];
+  }
+  return sum;
+}
+
+struct Shape {
+  ModelConfig model;
+  int64_t tokens;
+  double mean, deviation;
+};
+
+Shape shape_of(const std::string& name) {
+  Shape s;
+  const bool is_small = name == "small-e12d12";
+  require(is_small || name == "iwslt-e6d6" || name == "iwslt-e12d12", "step_bench: unknown shape ", name);
+  s.model.topology = "residual";
+  s.model.encoder_layers = s.model.decoder_layers = name == "iwslt-e6d6" ? 6 : 12;
+  s.model.width = is_small ? 128 : 256;
+  s.model.ffn_width = 4 * s.model.width;
+  s.model.heads = 4;
+  s.model.vocabulary_size = is_small ? 4000 : 10000;
+  s.model.dropout = 0.3;
+  s.model.attention_dropout = s.model.activation_dropout = 0.1;
+  s.tokens = is_small ? 2048 : 4096;
+  s.mean = is_small ? 12 : 22;
+  s.deviation = is_small ? 6 : 12;
+  return s;
+}
+
+double step_flops(const ModelConfig& m, const PackedBatch& batch) {
+  const double d = double(m.width), f = double(m.ffn_width);
+  double encoder = 0, decoder = 0;
+  const double S = double(batch.source.size()), T = double(batch.target.size());
+  encoder += S * (4 * d * d + 2 * d * f);
+  decoder += T * (6 * d * d + 2 * d * f) + S * 2 * d * d;
+  for (int64_t i = 0; i < batch.sentences(); ++i) {
+    const double n = batch.source_segments.length[size_t(i)], t = batch.target_segments.length[size_t(i)];
+    encoder += 2 * d * n * n;
+    decoder += 2 * d * t * t + 2 * d * t * n;
+  }
+  return 6 * (m.encoder_layers * encoder + m.decoder_layers * decoder +
+              T * d * double(m.vocabulary_size));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "iwslt-e6d6";
+  const int threads = argc > 2 ? std::atoi(argv[2]) : available_cores();
+  const Shape shape = shape_of(name);
+  const auto device = make_cpu_device(threads);
+  Transformer model(shape.model, DType::kF32);
+  model.initialise(1);
+  const Tensor gradient = allocate_flat(model.parameters().size(), DType::kF32);
+  model.parameters().bind_gradients(gradient);
+  Adam adam({}, model.parameters().size(), DType::kF32);
+
+  const PhiloxStream chance(7, "bench");
+  std::vector<TokenPair> pairs;
+  std::vector<int64_t> order;
+  uint64_t draw = 0;
+  for (int64_t cost = 0;;) {
+    TokenPair pair;
+    const auto length = [&] {
+      return std::clamp<int64_t>(std::llround(shape.mean + shape.deviation * chance.normal(draw++)), 2, 100);
+    };
+    for (std::vector<int32_t>* side : {&pair.source, &pair.target})
+      for (int64_t n = length() - 1; n > 0; --n)
+        side->push_back(int32_t(2 + chance.bits(draw++) % uint64_t(shape.model.vocabulary_size - 2)));
+    cost += int64_t(std::max(pair.source.size(), pair.target.size())) + 1;
+    if (cost > shape.tokens) break;
+    order.push_back(int64_t(pairs.size()));
+    pairs.push_back(std::move(pair));
+  }
+  const Dataset data = Dataset::from_pairs(pairs, false);
+  const PackedBatch batch = pack(data, order);
+
+  std::vector<double> times;
+  for (int64_t step = 1; step <= 11; ++step) {
+    const Clock::time_point start = Clock::now();
+    std::memset(gradient.raw(), 0, size_t(gradient.numel()) * sizeof(float));
+    Tape tape(*device, DType::kF32, {.dropout = {1, step}});
+    const TokenLosses losses = model.losses(tape, batch, 0.1, 1 / double(batch.target.size()));
+    tape.backward(losses.loss);
+    adam.step(device->pool(), model.parameters().weights(), gradient, 1e-4, 1);
+    if (step > 2) times.push_back(seconds_since(start));
+  }
+  std::nth_element(times.begin(), times.begin() + 4, times.end());
+  const double flops = step_flops(shape.model, batch), peak = fma_peak(threads);
+  std::printf("%s, %d threads: %.0f target tokens/s, %.1f GFLOP/s of a peak of %.1f (share %.2f), "
+              "arena %.0f MiB\n",
+              name.c_str(), threads, double(batch.target.size()) / times[4], flops / times[4] * 1e-9,
+              peak * 1e-9, flops / times[4] / peak, double(device->arena().peak_bytes()) / 1048576);
+  return 0;
+}

@@ -1,0 +1,340 @@
+"""Every error a user can cause ends in its exit code and a last line that names what was wrong."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+import fathom
+
+NOBODY = 65534
+
+
+class Errors(fathom.TestCase):
+    def assert_refused(self, result, code, *words):
+        """Exit code, and a last line that begins with the program's name and holds the words."""
+        self.assertEqual(result.code, code, str(result))
+        line = result.last_line()
+        self.assertTrue(line.startswith("fathom: "), str(result))
+        for word in words:
+            self.assertIn(word, line)
+        for crash in ("Traceback", *fathom.CRASHES):
+            self.assertNotIn(crash, result.stderr)
+
+    def refuse(self, code, *words, command, **options):
+        self.assert_refused(self.fathom(*command, code=None, **options), code, *words)
+
+    def refuse_training(self, code, *words, overrides=(), config=None, run=None, **options):
+        run = run or self.run_directory("run")
+        result = self.train(run, *overrides, config=config, code=None, **options)
+        self.assert_refused(result, code, *words)
+
+
+class CommandLine(Errors):
+    def test_wrong_words(self):
+        for command, words in (
+                ((), ("subcommand", "--help")),
+                (("trian",), ("trian",)),
+                (("checkpoint", "verfy", "x"), ("verfy",)),
+                (("config",), ("subcommand", "--help")),
+                (("train",), ("config",)),
+                (("train", self.config, "--resum", "never"), ("--resum",)),
+                (("train", self.config, "max_steps"), ("max_steps", "key=value")),
+                (("train", self.directory / "missing.yaml"), ("missing.yaml", "no such config")),
+                (("train", self.directory), ("is a directory",)),
+                (("checkpoint", "diff", "only-one"), ("needs two paths",)),
+                (("evaluate", "x", "--split", "train"), ("--split", "valid or test")),
+                (("translate", "x", "--batch-tokens", "0"), ("--batch-tokens", "at least 1")),
+                (("translate", "x", "--batch-tokens", "many"), ("--batch-tokens", "many"))):
+            with self.subTest(command=command):
+                self.refuse(2, *words, command=command)
+
+    def test_help_and_version_succeed(self):
+        for words, expected in ((("--help",), "train"), (("train", "--help"), "--resume"),
+                                (("--version",), "fathom ")):
+            with self.subTest(words=words):
+                self.assertIn(expected, self.fathom(*words).stdout)
+
+
+class Configs(Errors):
+    def test_overrides(self):
+        for override, words in (
+                ("train.max_stps=3",
+                 ("command line", "train.max_stps", "did you mean train.max_steps")),
+                ("optimiser.epsilon=1", ("optimiser", "did you mean optimizer")),
+                ("train.max_steps=few", ("train.max_steps", "got few", "integer")),
+                ("train.max_steps=2.5", ("train.max_steps", "got 2.5")),
+                ("train.max_steps=0", ("train.max_steps", "got 0", "[1, ")),
+                ("model.dropout=1", ("model.dropout", "got 1", "[0, 1)")),
+                ("model.dropout=nan", ("model.dropout", "got nan")),
+                ("optimizer.learning_rate=1e400", ("optimizer.learning_rate", "1e400")),
+                ("optimizer.learning_rate=-1", ("optimizer.learning_rate", "-1")),
+                ("model.heads=0", ("model.heads", "got 0")),
+                ("model.heads=3", ("model.heads", "model.width (16)")),
+                ("model.topology=postln", ("model.topology", "did you mean post-ln")),
+                ("batch.tokens=0", ("batch.tokens", "got 0")),
+                ("train.device=cuda", ("train.device", "cuda", "not available")),
+                ("monitoring.listen=9464", ("monitoring.listen", "ADDRESS:PORT")),
+                ("run.name=../up", ("run.name",))):
+            with self.subTest(override=override):
+                self.refuse_training(2, *words, overrides=[override])
+
+    def test_files(self):
+        text = self.config.read_text(encoding="utf-8")
+        for name, change, words in (
+                ("duplicate", text + 'train: {"max_steps": 3}\n', ("duplicate.yaml:8", "train")),
+                ("twice", text.replace('"heads": 2', '"heads": 2, "heads": 4'),
+                 ("twice.yaml:1", "heads")),
+                ("unknown", text.replace('"dropout"', '"dropuot"'),
+                 ("unknown.yaml:1", "model.dropuot", "did you mean model.dropout")),
+                ("type", text.replace('"heads": 2', '"heads": [2]'),
+                 ("type.yaml:1", "model.heads", "a list")),
+                ("syntax", text + "}{\n", ("syntax.yaml:8",)),
+                ("list", "- train\n- model\n", ("list.yaml:1", "map"))):
+            with self.subTest(config=name):
+                config = self.write_config(name, text=change)
+                self.refuse_training(2, *words, config=config)
+                self.refuse(2, *words, command=("config", "check", config))
+
+    def test_a_shard_larger_than_a_micro_batch_is_refused_under_tree_naming_the_keys(self):
+        keys = ("batch.shards", "batch.tokens", "batch.micro_tokens", "dist.reduction")
+        self.refuse_training(2, *keys, overrides=["batch.micro_tokens=40"])
+
+    def test_a_sentence_larger_than_a_batch_is_refused(self):
+        self.refuse_training(2, "data.max_length", "batch.tokens",
+                             overrides=["batch.tokens=5", "dist.reduction=fast"])
+
+    def test_data_train_is_needed(self):
+        self.refuse_training(2, "data.train", overrides=["data.train="])
+
+    def test_more_series_than_allowed(self):
+        self.refuse_training(2, "monitoring.max_series", overrides=["monitoring.max_series=10"])
+
+
+class Data(Errors):
+    def corpus(self, name, source, target):
+        """A config whose training set has these bytes."""
+        directory = self.directory / name
+        directory.mkdir()
+        (directory / "train.xx").write_bytes(source)
+        (directory / "train.yy").write_bytes(target)
+        return self.write_config(name, data={"train": str(directory / "train")})
+
+    def lines(self, side):
+        return (self.directory / "corpus" / f"train.{side}").read_bytes()
+
+    def test_a_missing_file_is_named(self):
+        for split in ("train", "valid"):
+            with self.subTest(split=split):
+                self.refuse_training(3, "gone.xx", overrides=[f"data.{split}=gone"])
+
+    def test_unequal_line_counts_are_both_named(self):
+        config = self.corpus("unequal", self.lines("xx"), self.lines("yy") + b"more\n")
+        self.refuse_training(3, "150", "151", "train.xx", "train.yy", "line 151", config=config)
+
+    def test_invalid_utf8_fails_with_its_place_or_is_skipped_and_counted(self):
+        source = self.lines("xx").split(b"\n")
+        source[4] = b"ba\xffdo"
+        config = self.corpus("utf8", b"\n".join(source), self.lines("yy"))
+        self.refuse_training(3, "train.xx:5", "data.on_bad_line: skip", config=config)
+        run = self.run_directory("skip")
+        result = self.train(run, "data.on_bad_line=skip", "train.max_steps=1", config=config)
+        self.assertIn("149 training pairs", result.stderr)
+        report = self.fathom("prepare", config, "data.on_bad_line=skip").stdout
+        self.assertIn("invalid_utf8", report)
+
+    def test_carriage_returns_fail_with_a_remedy(self):
+        config = self.corpus("crlf", self.lines("xx").replace(b"\n", b"\r\n"), self.lines("yy"))
+        self.refuse_training(3, "train.xx:1", "sed", config=config)
+
+    def test_nothing_left_to_train_on(self):
+        config = self.corpus("empty", b"\n" * 150, self.lines("yy"))
+        self.refuse_training(3, "all 150", "empty_source", config=config)
+        config = self.corpus("none", b"", b"")
+        self.refuse_training(3, "no lines", config=config)
+        self.refuse_training(3, "too_long", "data.max_length", overrides=["data.max_length=1"])
+
+    def test_a_vocabulary_that_the_text_cannot_fill(self):
+        self.refuse_training(3, "data.vocabulary_size", "50000",
+                             overrides=["data.vocabulary_size=50000"])
+
+    def test_an_error_of_the_data_ends_all_ranks(self):
+        result = self.train(self.run_directory("run"), "data.train=gone", ranks=2, code=3)
+        self.assertIn("gone.xx", result.stderr)
+
+
+class Ranks(Errors):
+    def test_more_ranks_than_shards(self):
+        result = self.train(self.run_directory("run"), "batch.shards=2", ranks=3, code=2)
+        self.assertRegex(result.stderr, r"batch\.shards: 2 .* 3 ranks")
+
+    def test_a_process_that_mpirun_did_not_reach_is_not_rank_0_of_1(self):
+        env = fathom.environment(OMPI_COMM_WORLD_SIZE="2")
+        self.refuse_training(2, "2 processes", "OMPI_COMM_WORLD_SIZE=2", env=env)
+
+    def test_ranks_with_different_configs_end_naming_the_odd_one(self):
+        run = self.run_directory("run")
+        one = [fathom.PROGRAM, "train", str(self.config), f"run.directory={run.path}"]
+        words = fathom.mpirun(1) + one + [":", "-np", "2"] + one[:]
+        words += [":", "-np", "1"] + one + ["optimizer.learning_rate=1e-3"]
+        result = fathom.finish(fathom.start(words, self.directory))
+        self.assertEqual(result.code, 2, str(result))
+        self.assertRegex(result.stderr, r"the ranks differ in config: rank 3 on \S+ has .*"
+                                        r"ranks 0, 1, 2 have ")
+
+    def test_a_wrong_config_on_one_rank_ends_all(self):
+        run = self.run_directory("run")
+        one = [fathom.PROGRAM, "train", str(self.config), f"run.directory={run.path}"]
+        words = fathom.mpirun(1) + one + [":", "-np", "1"] + one + ["model.heads=5"]
+        result = fathom.finish(fathom.start(words, self.directory))
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("model.heads", result.stderr)
+
+
+class RunDirectories(Errors):
+    def test_a_second_process_is_refused_with_the_pid_of_the_first(self):
+        run = self.run_directory("run")
+        first = self.start_training(run, "train.max_steps=1000000")
+        self.wait_for_step(run, 1, first)
+        self.refuse_training(2, "in use by", f"{first.pid}", "run.directory", run=run)
+        first.send_signal(signal.SIGTERM)
+        self.assertEqual(fathom.finish(first).code, 75)
+        self.train(run, f"train.max_steps={run.result()['step'] + 1}")
+
+    def test_a_directory_that_cannot_be_written(self):
+        base = self.directory / "readonly"
+        base.mkdir()
+        base.chmod(0o555)
+        run = fathom.Run(base / "run")
+        if os.geteuid() != 0:
+            self.refuse_training(6, str(run.path), "Permission denied", run=run)
+            return
+        # root may write anywhere: be somebody else, with a copy that somebody else can reach.
+        self.directory.chmod(0o755)
+        program = shutil.copy(fathom.PROGRAM, self.directory / "fathom")
+        words = [program, "train", str(self.config), f"run.directory={run.path}"]
+        options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        probe = subprocess.run([program, "--version"], cwd=self.directory, capture_output=True,
+                               check=False, **options)
+        if probe.returncode != 0:
+            self.skipTest("another user cannot reach the temporary directory")
+        result = fathom.finish(fathom.start(words, self.directory, **options))
+        self.assert_refused(result, 6, str(run.path), "Permission denied")
+
+    def test_a_file_in_the_place_of_the_directory(self):
+        path = self.directory / "file"
+        path.write_text("", encoding="utf-8")
+        self.refuse_training(6, str(path), run=fathom.Run(path))
+
+
+class Ports(Errors):
+    def setUp(self):
+        taken = socket.socket()
+        self.addCleanup(taken.close)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        self.port = taken.getsockname()[1]
+        self.listen = f"monitoring.listen=127.0.0.1:{self.port}"
+
+    def test_a_taken_port_is_replaced_and_said_so(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.listen, "train.max_steps=1000000")
+        self.wait_for_step(run, 1, process)
+        [target] = json.loads((run.path / "targets.json").read_text(encoding="utf-8"))
+        [address] = target["targets"]
+        process.send_signal(signal.SIGTERM)
+        result = fathom.finish(process)
+        self.assertEqual(result.code, 75, str(result))
+        said = re.search(rf"port {self.port} .*serving on port (\d+)", result.stderr)
+        self.assertIsNotNone(said, str(result))
+        self.assertEqual(address, f"127.0.0.1:{said[1]}")
+
+    def test_a_taken_port_ends_the_run_where_metrics_are_required(self):
+        self.refuse_training(6, f"{self.port}", "monitoring.required",
+                             overrides=[self.listen, "monitoring.required=true"])
+
+
+class Verdicts(Errors):
+    def test_a_run_that_does_not_learn_exits_5_with_the_reason_now_and_when_started_again(self):
+        run = self.run_directory("run")
+        for ranks in (2, 0):
+            result = self.train(run, "verdict.after=10", ranks=ranks, code=5)
+            self.assertRegex(result.stderr, r"failed at step 10: plateau: .* unigram entropy")
+            outcome = run.result()
+            self.assertEqual((outcome["status"], outcome["step"]), ("failed", 10))
+            self.assertIn("plateau", outcome["reason"])
+            self.assertEqual(run.checkpoints()[-1].name, "step-00000010")
+
+    def test_a_run_whose_numbers_overflow_skips_its_updates_and_exits_5(self):
+        # Every update multiplies the weights by 1 - 100 * 1000.
+        overflow = ("optimizer.learning_rate=100", "optimizer.weight_decay=1000",
+                    "optimizer.warmup_steps=1", "train.validate_every=100")
+        runs = []
+        for ranks in (0, 2):
+            run = self.run_directory(f"on{ranks}")
+            result = self.train(run, *overflow, ranks=ranks, code=5)
+            self.assertIn("failed at step", result.stderr)
+            outcome = run.result()
+            self.assertEqual(outcome["status"], "failed")
+            self.assertTrue(outcome["reason"].startswith("nan: "), outcome)
+            self.assertEqual(len(run.events("skipped")), 10)
+            runs.append(run)
+        self.assertEqual(runs[0].metrics(), runs[1].metrics())
+        self.assert_same_state(*runs)
+        self.train(runs[0], *overflow, code=5)
+
+
+class Models(Errors):
+    """translate and evaluate on what is no usable model."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.trained = fathom.Run(cls.directory / "runs" / "trained")
+        words = fathom.command("train", cls.config, f"run.directory={cls.trained.path}",
+                               "train.max_steps=2", "data.test=")
+        result = fathom.finish(fathom.start(words, cls.directory))
+        assert result.code == 0, str(result)
+
+    def copy(self, name):
+        path = self.directory / name
+        shutil.copytree(self.trained.path, path)
+        return fathom.Run(path)
+
+    def test_no_such_model(self):
+        for verb in ("translate", "evaluate"):
+            self.refuse(4, "nowhere", command=(verb, "nowhere"))
+
+    def test_a_directory_without_a_checkpoint(self):
+        self.refuse(4, "neither a checkpoint nor a run", command=("translate", self.directory))
+
+    def test_a_damaged_model(self):
+        run = self.copy("damaged")
+        [checkpoint] = run.checkpoints()
+        os.truncate(checkpoint / "state.h5", 1000)
+        for path in (run.path, checkpoint):
+            self.refuse(4, "state.h5", command=("translate", path))
+
+    def test_a_missing_tokenizer(self):
+        run = self.copy("mute")
+        os.remove(run.path / "tokenizer.model")
+        self.refuse(3, "tokenizer.model", command=("translate", run.path))
+
+    def test_a_missing_test_set(self):
+        self.refuse(2, "data.test", command=("evaluate", self.trained.path))
+        self.fathom("evaluate", self.trained.path, "--split", "valid")
+
+    def test_score_of_unequal_files(self):
+        a, b = self.directory / "a", self.directory / "b"
+        a.write_text("one\ntwo\n", encoding="utf-8")
+        b.write_text("one\n", encoding="utf-8")
+        self.refuse(3, "2", "1", command=("score", a, b))
+        self.refuse(6, "gone", command=("score", pathlib.Path("gone"), b))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,160 @@
+"""What Prometheus scrapes from a living run, against the run's own record."""
+import json
+import math
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+import urllib.request
+
+import fathom
+
+SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+LAYER_VALUES = ("gradient_norm", "weight_norm", "update_ratio", "hidden_rms", "omega",
+                "omega_predicted", "branch_share", "cosine")
+
+
+class Scrape:
+    def __init__(self, text):
+        self.text = text
+        self.samples = {}
+        for line in text.splitlines():
+            match = SAMPLE.match(line)
+            if match and not line.startswith("#"):
+                labels = frozenset(LABEL.findall(match[2] or ""))
+                self.samples[match[1], labels] = float(match[3])
+
+    def value(self, name, **labels):
+        return self.samples["fathom_" + name, frozenset(labels.items())]
+
+    def names(self):
+        return {name for name, _ in self.samples}
+
+
+class Metrics(fathom.TestCase):
+    FOREVER = "train.max_steps=1000000"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.config = cls.write_config("served", monitoring={
+            "listen": "127.0.0.1:0", "layer_statistics_every": 50}, train={"validate_every": 100})
+
+    def scrape(self, run):
+        [target] = json.loads((run.path / "targets.json").read_text(encoding="utf-8"))
+        [address] = target["targets"]
+        self.assertEqual(target["labels"]["run"], "served")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{address}/metrics", timeout=10) as reply:
+            return Scrape(reply.read().decode())
+
+    def stop(self, process):
+        process.send_signal(signal.SIGUSR1)
+        result = fathom.finish(process)
+        self.assertEqual(result.code, 75, str(result))
+
+    def assert_layers_match(self, scrape, run):
+        """The series are the values of the last layers.jsonl line at the scraped step."""
+        step = scrape.value("steps_total")
+        line = [line for line in run.layers() if line["step"] <= step][-1]
+        self.assertGreater(len(line["blocks"]), 0)
+        for block in line["blocks"]:
+            labels = {k: str(block[k]) for k in ("stack", "layer", "block")}
+            for name in LAYER_VALUES:
+                self.assertTrue(math.isclose(scrape.value(f"layer_{name}", **labels), block[name],
+                                             rel_tol=1e-9), f"{name} {labels} at step {step}")
+        series = [labels for name, labels in scrape.samples if name == "fathom_layer_omega"]
+        self.assertEqual(len(series), len(line["blocks"]))
+        return line["step"]
+
+    def assert_step_matches(self, scrape, run):
+        step = int(scrape.value("steps_total"))
+        line = run.metrics()[step - 1]
+        self.assertEqual(line["step"], step)
+        for name in ("loss", "gradient_norm", "learning_rate"):
+            self.assertTrue(math.isclose(scrape.value(name), line[name], rel_tol=1e-9), name)
+        tokens = sum(line["tokens"] for line in run.metrics()[:step])
+        self.assertEqual(scrape.value("tokens_total", side="target"), tokens)
+
+    def test_scrapes_of_a_living_run_are_its_record(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER, ranks=2)
+        scraped_steps, layer_steps, last = [], set(), None
+        for at in (1, 60, 120, 250):
+            self.wait_for_step(run, at, process)
+            last = self.scrape(run)
+            layer_steps.add(self.assert_layers_match(last, run))
+            self.assert_step_matches(last, run)
+            scraped_steps.append(last.value("steps_total"))
+        self.assertEqual(scraped_steps, sorted(set(scraped_steps)))
+        self.assertGreater(len(layer_steps), 1)
+        self.assertTrue(any(math.isclose(last.value("validation_loss"), v["validation_loss"],
+                                         rel_tol=1e-9) for v in run.validations().values()))
+        for name in ("state", "epoch", "run_info", "build_info", "last_step_timestamp_seconds",
+                     "step_duration_seconds_count", "phase_seconds_total", "arena_bytes"):
+            self.assertIn("fathom_" + name, last.names())
+        self.stop(process)
+        self.assertFalse((run.path / "targets.json").exists())
+
+        # The same steps on other numbers of ranks have the same statistics.
+        step = run.result()["step"]
+        for ranks in (0, 3):
+            other = self.run_directory(f"on{ranks}")
+            self.train(other, f"train.max_steps={step}", ranks=ranks)
+            self.assertEqual(other.layers(), run.layers())
+
+    @unittest.skipUnless(shutil.which("promtool"), "needs promtool (Debian package prometheus)")
+    def test_promtool_has_nothing_to_say(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER, ranks=2)
+        self.wait_for_step(run, 110, process)  # has validated
+        text = self.scrape(run).text
+        check = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                               capture_output=True, check=False)
+        self.assertEqual((check.returncode, check.stdout, check.stderr), (0, "", ""), text)
+        self.stop(process)
+
+    def test_counters_go_on_over_a_resume(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER)
+        self.wait_for_step(run, 20, process)
+        self.assertEqual(self.scrape(run).value("restarts_total"), 0)
+        self.stop(process)
+        stopped_at = run.result()["step"]
+        for restarts in (1, 2):
+            process = self.start_training(run, self.FOREVER, ranks=2)
+            self.wait_for_step(run, stopped_at + 20, process)
+            scrape = self.scrape(run)
+            self.assertGreater(scrape.value("steps_total"), stopped_at)
+            self.assert_step_matches(scrape, run)
+            self.assertEqual(scrape.value("restarts_total"), restarts)
+            self.stop(process)
+            stopped_at = run.result()["step"]
+
+    def test_counters_of_steps_that_were_lost_are_rewound(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER, "checkpoint.every_steps=30")
+        self.wait_for_step(run, 50, process)
+        process.kill()
+        process.wait()
+        self.assertTrue((run.path / "targets.json").exists())
+        process = self.start_training(run, self.FOREVER)
+        self.wait_for_step(run, 150, process)
+        self.assert_step_matches(self.scrape(run), run)
+        self.stop(process)
+
+    def test_detail_run_serves_no_layer_series(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER, "monitoring.detail=run")
+        self.wait_for_step(run, 60, process)
+        scrape = self.scrape(run)
+        self.assertFalse([name for name in scrape.names() if name.startswith("fathom_layer_")])
+        self.assertGreater(scrape.value("steps_total"), 0)
+        self.stop(process)
+        self.assertGreater(len(run.layers()), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""Any number of ranks and threads gives the same bits under tree, and the same up to rounding under
+fast."""
+import json
+import math
+import unittest
+
+import fathom
+
+try:
+    import h5py
+    import numpy
+except ImportError:
+    h5py = None
+
+
+class Tree(fathom.TestCase):
+    def test_one_to_four_ranks_with_one_or_two_threads_give_the_same_bits(self):
+        first = None
+        for ranks, threads in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2)):
+            with self.subTest(ranks=ranks, threads=threads):
+                run = self.run_directory(f"{ranks}x{threads}")
+                self.train(run, "dist.reduction=tree", f"train.threads={threads}", ranks=ranks)
+                lines = run.metrics()
+                self.assertEqual([line["step"] for line in lines], list(range(1, 31)))
+                self.assertEqual([line["step"] for line in run.layers()],
+                                 [1, 5, 10, 15, 20, 25, 30])
+                self.assertEqual(sorted(run.validations()), [10, 20, 30])
+                first = first or run
+                self.assert_same_run(first, run)
+
+    def test_without_mpirun_it_is_the_same_run(self):
+        alone, under_mpirun = self.run_directory("alone"), self.run_directory("mpirun")
+        self.train(alone, "train.max_steps=12")
+        self.train(under_mpirun, "train.max_steps=12", ranks=1)
+        self.assert_same_run(alone, under_mpirun)
+
+    def test_overlap_and_bucket_size_change_no_bit(self):
+        plain, overlapped = self.run_directory("plain"), self.run_directory("overlapped")
+        self.train(plain, "train.max_steps=12", "dist.overlap=off", ranks=2)
+        self.train(overlapped, "train.max_steps=12", "dist.overlap=on", "dist.bucket_mb=0.004",
+                   ranks=3)
+        self.assert_same_run(plain, overlapped)
+
+    def test_another_seed_is_another_run(self):
+        # Else every comparison above could pass on something that never changes.
+        a, b = self.run_directory("a"), self.run_directory("b")
+        self.train(a, "train.max_steps=3")
+        self.train(b, "train.max_steps=3", "run.seed=2")
+        self.assertNotEqual(a.losses(), b.losses())
+        self.assertEqual(self.fathom("checkpoint", "diff", a.path, b.path, code=1).code, 1)
+
+    def test_each_sentence_is_trained_on_once_per_epoch(self):
+        run = self.run_directory("epochs")
+        self.train(run, "train.max_epochs=2", "train.max_steps=1000", ranks=3)
+        tokens = {}
+        for line in run.metrics():
+            tokens[line["epoch"]] = tokens.get(line["epoch"], 0) + line["tokens"]
+        self.assertEqual(set(tokens), {0, 1})
+        self.assertEqual(tokens[0], tokens[1])
+
+
+class Fast(fathom.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # A fast rank fuses its shards up to micro_tokens: give it room to.
+        cls.config = cls.write_config("fast", batch={"micro_tokens": 200})
+
+    def test_losses_of_thirty_steps_are_those_of_tree_to_a_thousandth(self):
+        tree = self.run_directory("tree")
+        self.train(tree, "dist.reduction=tree")
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                fast = self.run_directory(f"fast{ranks}")
+                self.train(fast, "dist.reduction=fast", ranks=ranks)
+                a, b = tree.metrics(), fast.metrics()
+                self.assertEqual(len(a), len(b))
+                for x, y in zip(a, b):
+                    self.assertEqual(x["tokens"], y["tokens"])
+                    self.assertAlmostEqual(x["loss"], y["loss"], delta=1e-3)
+                self.assertLess(abs(a[0]["gradient_norm"] / b[0]["gradient_norm"] - 1), 1e-5)
+
+    @unittest.skipIf(h5py is None, "needs python3-h5py and python3-numpy")
+    def test_first_gradient_is_that_of_tree(self):
+        # After one step m = (1 - beta1) g.
+        def first_moment(run):
+            [checkpoint] = run.checkpoints()
+            parts = []
+            with h5py.File(checkpoint / "state.h5", "r") as file:
+                group = file["optimizer/m"]
+                group.visititems(lambda _, item: parts.append(item[()].ravel())
+                                 if isinstance(item, h5py.Dataset) else None)
+            return numpy.concatenate(parts).astype("float64")
+
+        tree, fast = self.run_directory("tree"), self.run_directory("fast")
+        self.train(tree, "train.max_steps=1")
+        self.train(fast, "train.max_steps=1", "dist.reduction=fast", ranks=2)
+        a, b = first_moment(tree), first_moment(fast)
+        self.assertGreater(numpy.linalg.norm(a), 0)
+        self.assertLess(numpy.linalg.norm(a - b), 1e-5 * numpy.linalg.norm(a))
+        norm = numpy.linalg.norm(a) / 0.1  # beta1 is 0.9
+        self.assertTrue(math.isclose(norm, tree.metrics()[0]["gradient_norm"], rel_tol=1e-5),
+                        json.dumps(tree.metrics()[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()

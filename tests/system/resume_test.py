@@ -1,0 +1,370 @@
+"""A run that is stopped, killed or moved to another number of ranks ends in the same bits as one
+that was left alone; and what a resume refuses."""
+import os
+import random
+import re
+import shutil
+import signal
+import time
+import unittest
+
+import fathom
+
+
+class Interrupted(fathom.TestCase):
+    STEPS = 20
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.golden = fathom.Run(cls.directory / "runs" / "golden")
+        words = fathom.command("train", cls.config, f"run.directory={cls.golden.path}",
+                               f"train.max_steps={cls.STEPS}")
+        result = fathom.finish(fathom.start(words, cls.directory))
+        assert result.code == 0, str(result)
+
+    def assert_golden(self, run):
+        self.assert_same_run(self.golden, run)
+        self.assertEqual(run.result()["status"], "completed")
+
+    def to_the_end(self, run, *overrides, ranks=0):
+        return self.train(run, f"train.max_steps={self.STEPS}", *overrides, ranks=ranks)
+
+
+class Resume(Interrupted):
+    def test_seven_and_thirteen_steps_are_twenty(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=7")
+        self.assertEqual(run.result()["step"], 7)
+        result = self.to_the_end(run)
+        self.assertIn("resumed from step 7", result.stderr)
+        self.assert_golden(run)
+        [event] = run.events("resumed")
+        self.assertEqual(event["step"], 7)
+
+    def test_seven_on_two_ranks_and_thirteen_on_three_are_twenty_on_one(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=7", ranks=2)
+        self.to_the_end(run, ranks=3)
+        self.assert_golden(run)
+
+    def test_a_resume_at_the_end_of_an_epoch_goes_on_with_the_next(self):
+        epochs = [line["epoch"] for line in self.golden.metrics()]
+        last = epochs.index(1)  # steps of epoch 0
+        for step in (last - 1, last, last + 1):
+            with self.subTest(step=step):
+                run = self.run_directory(f"at{step}")
+                self.train(run, f"train.max_steps={step}", ranks=2)
+                self.to_the_end(run)
+                self.assert_golden(run)
+
+    def test_a_chain_of_attempts_ends_in_the_same_bits(self):
+        run = self.run_directory("run")
+        for step in (1, 2, 10, 11):
+            self.train(run, f"train.max_steps={step}")
+        self.to_the_end(run)
+        self.assert_golden(run)
+        self.assertEqual(len(run.events("resumed")), 4)
+
+    def test_what_was_not_saved_is_done_again_with_the_same_losses(self):
+        run, kept = self.run_directory("run"), self.directory / "kept"
+        self.train(run, "train.max_steps=7")
+        shutil.copytree(run.path / "checkpoints", kept)
+        self.train(run, "train.max_steps=13", "checkpoint.keep_last=1")
+        shutil.rmtree(run.path / "checkpoints")
+        shutil.move(kept, run.path / "checkpoints")
+        self.to_the_end(run)
+        self.assert_golden(run)
+
+    def test_a_complete_run_says_so_and_changes_nothing(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=5")
+        before = run.metrics()
+        result = self.train(run, "train.max_steps=5")
+        self.assertIn("already complete at step 5", result.stderr)
+        self.assertEqual(run.metrics(), before)
+        self.assertEqual(run.result()["status"], "completed")
+
+    def test_keys_that_do_not_shape_the_result_may_change(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=7")
+        self.to_the_end(run, "checkpoint.every_steps=4", "checkpoint.keep_last=2",
+                        "monitoring.listen=127.0.0.1:0", "monitoring.detail=run",
+                        "dist.timeout_seconds=100", "dist.bucket_mb=0.5", "dist.overlap=on",
+                        "train.threads=2", ranks=2)
+        self.assert_golden(run)
+
+    def test_a_changed_key_is_refused_naming_both_values(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=3")
+        for override, key, new, old in (
+                ("optimizer.learning_rate=1e-3", "optimizer.learning_rate", "0.001", "0.005"),
+                ("dist.reduction=fast", "dist.reduction", "fast", "tree"),
+                ("batch.shards=8", "batch.shards", "8", "4"),
+                ("run.seed=9", "run.seed", "9", "1"),
+                ("train.validate_every=9", "train.validate_every", "9", "10")):
+            with self.subTest(key=key):
+                line = self.train(run, "train.max_steps=6", override, code=2).last_line()
+                self.assertRegex(line, re.escape(key) + rf": got {new}\b.*started with {old}\b")
+        self.to_the_end(run)
+        self.assert_golden(run)
+
+    def test_never_refuses_a_used_directory(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=2", "--resume", "never")
+        line = self.train(run, "train.max_steps=4", "--resume", "never", code=2).last_line()
+        self.assertIn("--resume never", line)
+        self.assertIn(str(run.path), line)
+
+    def test_require_needs_a_checkpoint(self):
+        run = self.run_directory("run")
+        line = self.train(run, "train.max_steps=2", "--resume", "require", code=4).last_line()
+        self.assertIn("no checkpoint", line)
+        self.train(run, "train.max_steps=2")
+        self.to_the_end(run, "--resume", "require")
+        self.assert_golden(run)
+
+    def test_a_path_chooses_the_checkpoint(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=12", "checkpoint.every_steps=6")
+        chosen = run.checkpoints()[0]
+        result = self.to_the_end(run, "--resume", chosen)
+        self.assertIn("resumed from step 6", result.stderr)
+        self.assert_golden(run)
+
+    def test_init_from_starts_a_new_run_with_the_weights_of_another(self):
+        donor, run = self.run_directory("donor"), self.run_directory("run")
+        self.train(donor, "train.max_steps=20")
+        still = ("train.max_steps=3", "optimizer.learning_rate=1e-9", "optimizer.warmup_start=0",
+                 "--init-from", donor.path)
+        self.train(run, *still)
+        self.assertEqual([line["step"] for line in run.metrics()], [1, 2, 3])
+        self.assertAlmostEqual(run.validations()[3]["validation_loss"],
+                               donor.validations()[20]["validation_loss"], places=5)
+        two = self.run_directory("two")
+        self.train(two, *still, ranks=2)
+        self.assert_same_run(run, two)
+
+
+class Damaged(Interrupted):
+    """What becomes of a run whose checkpoints were damaged."""
+
+    def saved_run(self, name="run"):
+        run = self.run_directory(name)
+        self.train(run, "train.max_steps=9", "checkpoint.every_steps=3")
+        self.assertEqual(len(run.checkpoints()), 3)
+        return run
+
+    @staticmethod
+    def flip_a_bit(file):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+
+    @staticmethod
+    def truncate(file):
+        os.truncate(file, file.stat().st_size * 2 // 3)
+
+    def test_a_damaged_newest_checkpoint_is_passed_over_and_said_so(self):
+        for name, damage, file in (("flip", self.flip_a_bit, "state.h5"),
+                                   ("cut", self.truncate, "state.h5"),
+                                   ("gone", os.remove, "state.h5"),
+                                   ("manifest", self.truncate, "manifest.json")):
+            with self.subTest(damage=name):
+                run = self.saved_run(name)
+                damage(run.checkpoints()[-1] / file)
+                verified = self.fathom("checkpoint", "verify", run.path, code=4)
+                self.assertEqual(verified.stdout.count(": valid"), 2)
+                result = self.to_the_end(run)
+                self.assertRegex(result.stderr, "skipped checkpoint .*step-00000009")
+                self.assertIn("resumed from step 6", result.stderr)
+                self.assert_golden(run)
+
+    def test_the_pointer_to_the_latest_is_only_a_hint(self):
+        for text in ("step-00000003\n", "rubbish", None):
+            with self.subTest(text=text):
+                run = self.saved_run(f"hint-{str(text).strip()}")
+                latest = run.path / "checkpoints" / "latest"
+                os.remove(latest)
+                if text is not None:
+                    latest.write_text(text, encoding="utf-8")
+                self.assertIn("resumed from step 9", self.to_the_end(run).stderr)
+                self.assert_golden(run)
+
+    def test_a_checkpoint_of_another_step_under_a_wrong_name_is_refused(self):
+        run = self.saved_run()
+        oldest, newest = run.checkpoints()[0], run.checkpoints()[-1]
+        shutil.rmtree(newest)
+        shutil.copytree(oldest, newest)
+        self.assertIn("resumed from step 6", self.to_the_end(run).stderr)
+        self.assert_golden(run)
+
+    def test_only_damaged_checkpoints_do_not_start_the_run_anew(self):
+        run = self.saved_run()
+        for checkpoint in run.checkpoints():
+            self.flip_a_bit(checkpoint / "state.h5")
+        before = run.metrics()
+        result = self.train(run, "train.max_steps=20", code=4)
+        self.assertIn("none of 3 checkpoints is valid", result.last_line())
+        for step in (3, 6, 9):
+            self.assertRegex(result.stderr, rf"skipped checkpoint .*step-0000000{step}: .+")
+        self.assertEqual(run.metrics(), before)
+        self.assertEqual(len(run.checkpoints()), 3)
+
+    def test_a_checkpoint_of_another_model_is_refused(self):
+        run, other = self.run_directory("run"), self.run_directory("other")
+        self.train(run, "train.max_steps=2")
+        self.train(other, "train.max_steps=2", "model.width=32")
+        line = self.train(run, "train.max_steps=4", "--resume", other.path, code=2).last_line()
+        self.assertIn("model.width", line)
+
+
+class Signalled(fathom.TestCase):
+    """A run without end is asked to stop; it goes on for some steps and must be what an undisturbed
+    run of as many steps is."""
+
+    def stop(self, run, send, ranks):
+        process = self.start_training(run, "train.max_steps=1000000", ranks=ranks)
+        self.wait_for_step(run, 3, process)
+        send(process)
+        return fathom.finish(process)
+
+    def assert_stopped_and_resumable(self, run, result, ranks):
+        self.assertEqual(result.code, 75, str(result))
+        outcome = run.result()
+        self.assertEqual(outcome["status"], "interrupted")
+        step = outcome["step"]
+        self.assertEqual(run.metrics()[-1]["step"], step)
+        self.assertEqual(run.checkpoints()[-1].name, f"step-{step:08}")
+        self.assertIn(f"interrupted at step {step}", result.stderr)
+        self.assertEqual(len(run.events("saved")), 1, "a save more than the one asked for")
+        more = f"train.max_steps={step + 5}"
+        self.train(run, more, ranks=ranks)
+        golden = self.run_directory("golden")
+        self.train(golden, more)
+        self.assert_same_run(golden, run)
+
+    def check(self, send, ranks):
+        run = self.run_directory("run")
+        self.assert_stopped_and_resumable(run, self.stop(run, send, ranks), ranks)
+
+    def test_usr1_to_mpirun_stops_all_ranks(self):
+        self.check(lambda p: p.send_signal(signal.SIGUSR1), 2)
+
+    def test_usr1_to_the_last_rank_alone_stops_all_ranks(self):
+        self.check(lambda p: os.kill(fathom.children(p.pid)[-1], signal.SIGUSR1), 3)
+
+    def test_term_to_one_rank_stops_all_ranks(self):
+        self.check(lambda p: os.kill(fathom.children(p.pid)[-1], signal.SIGTERM), 2)
+
+    def test_int_to_the_first_rank_stops_all_ranks(self):
+        self.check(lambda p: os.kill(fathom.children(p.pid)[0], signal.SIGINT), 2)
+
+    def test_each_signal_stops_a_lone_process(self):
+        for name in ("SIGUSR1", "SIGTERM", "SIGINT"):
+            with self.subTest(signal=name):
+                run = self.run_directory(name)
+                result = self.stop(run, lambda p, s=name: p.send_signal(getattr(signal, s)), 0)
+                self.assertEqual(result.code, 75, str(result))
+                self.assertIn("run the same command to go on", result.last_line())
+                self.assertEqual(run.result()["status"], "interrupted")
+
+    def test_further_signals_do_no_harm(self):
+        def send_many(process):
+            for name in ("SIGUSR1", "SIGUSR1", "SIGINT", "SIGTERM", "SIGUSR1"):
+                process.send_signal(getattr(signal, name))
+                time.sleep(0.003)
+
+        self.check(send_many, 0)
+
+
+class Killed(Interrupted):
+    STEPS = 300
+
+    def kill_within(self, run, steps, chance):
+        """Starts an attempt and kills it at a random moment of its first so many steps."""
+        path = run.path / "metrics.jsonl"
+
+        def lines():
+            return path.read_bytes().count(b"\n") if path.exists() else 0
+
+        until = lines() + chance.randint(0, steps)
+        process = self.start_training(run, f"train.max_steps={self.STEPS}",
+                                      "checkpoint.every_steps=7")
+        fathom.wait_until(lambda: process.poll() is not None or lines() > until, "under way")
+        time.sleep(chance.uniform(0, 0.01))
+        process.kill()
+        return process.wait() == -signal.SIGKILL
+
+    def test_after_sigkill_at_any_time_the_losses_are_the_same(self):
+        seed = random.SystemRandom().getrandbits(32)
+        chance = random.Random(seed)
+        run = self.run_directory("run")
+        with self.subTest(seed=seed):
+            kills = sum(self.kill_within(run, 30, chance) for _ in range(6))
+            self.to_the_end(run)
+            self.assertGreater(kills, 0)
+            self.assertGreater(len(run.events("resumed")), 0)
+            self.assert_golden(run)
+
+    def test_a_run_killed_before_its_first_save_starts_anew_with_a_clean_record(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, f"train.max_steps={self.STEPS}")
+        self.wait_for_step(run, 2, process)
+        process.kill()
+        process.wait()
+        self.assertEqual(run.checkpoints(), [])
+        self.to_the_end(run)
+        self.assert_golden(run)
+
+    def test_a_killed_rank_ends_all_and_the_run_goes_on(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, f"train.max_steps={self.STEPS}",
+                                      "checkpoint.every_steps=2", ranks=2)
+        self.wait_for_step(run, 5, process)
+        os.kill(fathom.children(process.pid)[-1], signal.SIGKILL)
+        result = fathom.finish(process, timeout=20)
+        self.assertNotEqual(result.code, 0, str(result))
+        self.to_the_end(run)
+        self.assert_golden(run)
+
+
+    def test_a_terminated_mpirun_leaves_a_run_that_goes_on(self):
+        # mpirun gives its ranks a second: whether they save in time is up to the machine.
+        run = self.run_directory("run")
+        process = self.start_training(run, f"train.max_steps={self.STEPS}",
+                                      "checkpoint.every_steps=2", ranks=2)
+        self.wait_for_step(run, 5, process)
+        process.terminate()
+        self.assertNotEqual(fathom.finish(process, timeout=20).code, 0)
+        self.to_the_end(run)
+        self.assert_golden(run)
+
+    def test_a_rank_that_hangs_ends_all_with_exit_7_and_the_run_goes_on(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, f"train.max_steps={self.STEPS}",
+                                      "dist.timeout_seconds=2", "checkpoint.every_steps=2",
+                                      ranks=2)
+        self.wait_for_step(run, 5, process)
+        os.kill(fathom.children(process.pid)[-1], signal.SIGSTOP)
+        result = fathom.finish(process, timeout=30)
+        self.assertEqual(result.code, 7, str(result))
+        self.assertRegex(result.stderr, r"watchdog: no progress for \d+ s .* after step \d+")
+        self.to_the_end(run, "dist.timeout_seconds=300")
+        self.assert_golden(run)
+
+
+class EveryStep(Interrupted):
+    """One epoch and a half, step by step."""
+
+    def test_a_stop_after_any_step_changes_nothing(self):
+        for step in range(1, 13):
+            with self.subTest(step=step):
+                run = self.run_directory(f"at{step}")
+                self.train(run, f"train.max_steps={step}")
+                self.to_the_end(run)
+                self.assert_golden(run)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""translate, evaluate and score of a trained run."""
+import json
+import unittest
+
+import fathom
+
+
+class Translate(fathom.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.run_path = cls.directory / "runs" / "trained"
+        words = fathom.command("train", cls.config, f"run.directory={cls.run_path}",
+                               "train.max_steps=400", "train.validate_every=0", ranks=2)
+        result = fathom.finish(fathom.start(words, cls.directory))
+        assert result.code == 0, str(result)
+        corpus = cls.directory / "corpus"
+        cls.source = (corpus / "test.xx").read_text(encoding="utf-8")
+        cls.reference = corpus / "test.yy"
+
+    def translate(self, text, *options):
+        return self.fathom("translate", self.run_path, *options, stdin=text)
+
+    def test_batches_and_threads_do_not_change_the_output(self):
+        expected = self.translate(self.source).stdout
+        self.assertEqual(expected.count("\n"), 20)
+        self.assertGreater(len(set(expected.splitlines())), 5,
+                           "the model says the same to everything")
+        for options in (("--batch-tokens", 1), ("--batch-tokens", 50), ("--batch-tokens", 2000),
+                        ("--threads", 1), ("--threads", 2), ("--threads", 2, "--batch-tokens", 33)):
+            with self.subTest(options=options):
+                self.assertEqual(self.translate(self.source, *options).stdout, expected)
+
+    def test_a_line_does_not_depend_on_its_neighbours(self):
+        together = self.translate(self.source).stdout.splitlines()
+        for line, expected in list(zip(self.source.splitlines(), together))[:3]:
+            self.assertEqual(self.translate(line + "\n").stdout, expected + "\n")
+
+    def test_n_lines_in_are_n_lines_out_and_an_empty_one_stays_empty(self):
+        lines = self.source.splitlines()[:4]
+        text = "\n".join(["", lines[0], "", lines[1], "   ", ""]) + "\n"
+        out = self.translate(text).stdout.split("\n")
+        expected = self.translate("\n".join(lines[:2]) + "\n").stdout.split("\n")
+        self.assertEqual(out, ["", expected[0], "", expected[1], "", "", ""])
+
+    def test_no_input_gives_no_output(self):
+        self.assertEqual(self.translate("").stdout, "")
+
+    def test_a_last_line_without_a_newline_counts(self):
+        self.assertEqual(self.translate(self.source.rstrip("\n")).stdout,
+                         self.translate(self.source).stdout)
+
+    def test_unknown_characters_do_no_harm(self):
+        out = self.translate("\u2603 \u00e4\u00f6 \U0001f600\n" + self.source).stdout
+        self.assertEqual(out.count("\n"), 21)
+        self.assertEqual(out.split("\n", 1)[1], self.translate(self.source).stdout)
+
+    def test_an_over_long_line_is_cut_with_a_warning(self):
+        long_line = " ".join(["bado"] * 200)
+        result = self.translate(f"{self.source}{long_line}\n")
+        self.assertEqual(result.stdout.count("\n"), 21)
+        self.assertRegex(result.stderr, r"line 21: \d+ tokens, cut to 60 \(data\.max_length\)")
+        self.assertTrue(result.stdout.startswith(self.translate(self.source).stdout))
+
+    def test_a_checkpoint_is_as_good_as_its_run(self):
+        [checkpoint] = (self.run_path / "checkpoints").glob("step-*")
+        by_path = self.fathom("translate", checkpoint, stdin=self.source).stdout
+        self.assertEqual(by_path, self.translate(self.source).stdout)
+
+    def test_evaluate_is_the_same_on_any_number_of_ranks_and_threads(self):
+        expected = self.fathom("evaluate", self.run_path, "--samples", 3).stdout
+        self.assertEqual(json.loads(expected)["sentences"], 20)
+        self.assertEqual(len(json.loads(expected)["samples"]), 3)
+        for ranks, threads in ((0, 2), (1, 1), (2, 1), (3, 2)):
+            with self.subTest(ranks=ranks, threads=threads):
+                result = self.fathom("evaluate", self.run_path, "--samples", 3, "--threads",
+                                     threads, ranks=ranks)
+                self.assertEqual(result.stdout, expected)
+
+    def test_evaluate_scores_what_translate_writes(self):
+        hypothesis = self.directory / "hypothesis"
+        hypothesis.write_text(self.translate(self.source).stdout, encoding="utf-8")
+        score = json.loads(self.fathom("score", hypothesis, self.reference).stdout)
+        evaluated = json.loads(self.fathom("evaluate", self.run_path).stdout)
+        self.assertEqual(evaluated["bleu"], score["bleu"])
+        self.assertGreater(evaluated["bleu"], 0)
+        for key in ("bleu_line", "signature"):
+            self.assertEqual(evaluated[key], score[key])
+
+    def test_evaluate_of_valid_is_the_last_validation_of_the_run(self):
+        evaluated = json.loads(self.fathom("evaluate", self.run_path, "--split", "valid").stdout)
+        last = fathom.Run(self.run_path).validations()[400]
+        self.assertEqual(evaluated["loss"], last["validation_loss"])
+        self.assertEqual(evaluated["perplexity"], last["perplexity"])
+        self.assertEqual(evaluated["source_gain"], last["source_gain"])
+
+
+if __name__ == "__main__":
+    unittest.main()
