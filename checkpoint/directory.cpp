@@ -25,7 +25,7 @@ fs::path follow_own_link(const fs::path& path) {
   require(status.st_uid == ::geteuid(), "checkpoint: ", path.string(),
           " is a symbolic link of another user; remove it");
   std::error_code error;
-  const fs::path target = fs::canonical(path, error);
+  fs::path target = fs::canonical(path, error);
   if (error) fail_io("following", path, error.value());
   return target;
 }

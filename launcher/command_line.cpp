@@ -1,8 +1,9 @@
 #include "launcher/command_line.h"
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
+
+#include <CLI/CLI.hpp>
 
 #include "checkpoint/verify.h"
 #include "core/base/error.h"
@@ -49,7 +50,8 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("overrides", c->overrides, "key=value, wins over the file");
   sub->add_option("--resume", c->resume, "auto, never, require, or a checkpoint's path")
       ->capture_default_str();
-  sub->add_option("--init-from", c->init_from, "Start a new run from the weights of this checkpoint");
+  sub->add_option("--init-from", c->init_from,
+                  "Start a new run from the weights of this checkpoint");
   sub->callback([c, &action] {
     action = [c] { return on_all_ranks([c](dist::Session& s) { return train(*c, s); }); };
   });
@@ -70,7 +72,8 @@ void add_prepare(CLI::App& app, Action& action) {
 }
 
 void add_translate(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("translate", "Translate standard input, line by line (greedy)");
+  CLI::App* sub =
+      app.add_subcommand("translate", "Translate standard input, line by line (greedy)");
   const auto c = std::make_shared<TranslateCommand>();
   sub->add_option("model", c->model, "A run directory or a checkpoint")->required();
   sub->add_option("--batch-tokens", c->batch_tokens, "Source tokens decoded at once")
@@ -108,7 +111,8 @@ void add_score(CLI::App& app, Action& action) {
 void add_probe(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("probe", "One batch forward and backward: layer statistics");
   const auto c = std::make_shared<ProbeCommand>();
-  sub->add_option("source", c->source, "A config file, a run directory or a checkpoint")->required();
+  sub->add_option("source", c->source, "A config file, a run directory or a checkpoint")
+      ->required();
   sub->add_option("overrides", c->overrides, "key=value, of a config file");
   sub->add_option("--out", c->out, "Write every gradient there, in the checkpoint format");
   sub->callback([c, &action] { action = [c] { return probe(*c, std::cout); }; });
@@ -138,7 +142,8 @@ void add_config(CLI::App& app, Action& action) {
 }
 
 void add_checkpoint(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("checkpoint", "Look into checkpoints; a run stands for its own");
+  CLI::App* sub =
+      app.add_subcommand("checkpoint", "Look into checkpoints; a run stands for its own");
   sub->require_subcommand(0, 1);
   const auto paths = std::make_shared<std::vector<std::string>>();
   const auto add = [&](const char* name, const char* text, const Action& command) {
@@ -154,7 +159,9 @@ void add_checkpoint(CLI::App& app, Action& action) {
     require(paths->size() == 2, "checkpoint diff: needs two paths, got ", paths->size());
     return checkpoint_diff((*paths)[0], (*paths)[1]);
   });
-  add("verify-child", "", [paths] { return checkpoint::verify_child_main(paths->front()); })->group("");
+  add("verify-child", "", [paths] {
+    return checkpoint::verify_child_main(paths->front());
+  })->group("");
 }
 
 }  // namespace

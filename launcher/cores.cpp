@@ -1,11 +1,11 @@
 #include "launcher/cores.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+
+#include <unistd.h>
 
 #include "core/base/thread_pool.h"
 
@@ -14,10 +14,12 @@ namespace {
 
 // Ranks on this machine, as the launcher says.
 int local_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "MPI_LOCALNRANKS"}) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "MPI_LOCALNRANKS"}) {
     const char* text = std::getenv(name);
     int count = 0;
-    if (text && std::from_chars(text, text + std::strlen(text), count).ec == std::errc() && count > 0)
+    if (text && std::from_chars(text, text + std::strlen(text), count).ec == std::errc() &&
+        count > 0)
       return count;
   }
   return 1;

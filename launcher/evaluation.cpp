@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
 #include <nlohmann/json.hpp>
 
 #include "core/data/batch_plan.h"
@@ -94,12 +95,11 @@ std::vector<std::string> translate_dataset(core::Transformer& model, core::Devic
     }
     if (batch % group.size() != group.rank()) continue;
     const std::vector<std::vector<int32_t>> out = core::greedy_decode(model, device, tokens);
-    for (size_t i = 0; i < pairs.size(); ++i)
-      mine.push_back({pairs[i], tokenizer.decode(out[i])});
+    for (size_t i = 0; i < pairs.size(); ++i) mine.push_back({pairs[i], tokenizer.decode(out[i])});
   }
   std::vector<std::string> translations(size_t(data.size()));
-  for (const std::string& part : group.all_gather(
-           mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+  for (const std::string& part :
+       group.all_gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
     for (const auto& entry : nlohmann::json::parse(part))
       translations[entry[0].get<size_t>()] = entry[1].get<std::string>();
   return translations;

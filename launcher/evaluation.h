@@ -1,6 +1,6 @@
-// Validation and translation of a data set, shared out over the ranks: exact for any number of them,
-// since micro-batches are fixed, rows do not depend on their neighbours, and sums are made in the
-// order of the plan.
+// Validation and translation of a data set, shared out over the ranks: exact for any number of
+// them, since micro-batches are fixed, rows do not depend on their neighbours, and sums are made in
+// the order of the plan.
 #pragma once
 
 #include <string>
@@ -28,12 +28,9 @@ struct Validation {
                                   dist::Communicator& group);
 
 // Translations of all sources of `data`, n in, n out, on every rank. Collective.
-[[nodiscard]] std::vector<std::string> translate_dataset(core::Transformer& model,
-                                                         core::Device& device,
-                                                         const core::Dataset& data,
-                                                         const core::Tokenizer& tokenizer,
-                                                         int64_t batch_tokens,
-                                                         dist::Communicator& group);
+[[nodiscard]] std::vector<std::string> translate_dataset(
+    core::Transformer& model, core::Device& device, const core::Dataset& data,
+    const core::Tokenizer& tokenizer, int64_t batch_tokens, dist::Communicator& group);
 
 // Corpus BLEU (sacreBLEU's defaults) of greedy translations against the raw lines of a split;
 // `prefix` is config.valid or config.test. Collective; every rank gets the figure.

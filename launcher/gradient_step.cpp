@@ -20,9 +20,14 @@ class GradientStepOf final : public GradientStep {
  public:
   GradientStepOf(core::Transformer& model, core::Device& device, const core::Dataset& data,
                  dist::Communicator& group, const StepOptions& options)
-      : model_(model), device_(device), data_(data), group_(group), options_(options),
+      : model_(model),
+        device_(device),
+        data_(data),
+        group_(group),
+        options_(options),
         owned_(dist::shard_range(group.rank(), group.size(), options.reducer.shards)),
-        reducer_(group, options.reducer, model.parameters().size()), blocks_(model.blocks()) {}
+        reducer_(group, options.reducer, model.parameters().size()),
+        blocks_(model.blocks()) {}
 
   StepGradient run(const core::Batch& batch, int64_t step, bool observe) override {
     timing_ = {};
@@ -35,8 +40,8 @@ class GradientStepOf final : public GradientStep {
     }
     StepGradient out;
     const std::span<const T> sum = reducer_.finish();
-    out.gradient = core::Tensor(const_cast<T*>(sum.data()), 1, int64_t(sum.size()),
-                                core::dtype_of<T>());
+    out.gradient =
+        core::Tensor(const_cast<T*>(sum.data()), 1, int64_t(sum.size()), core::dtype_of<T>());
     timing_.reduce_seconds = reducer_.wait_seconds();
     out.timing = timing_;
 
@@ -110,7 +115,8 @@ class GradientStepOf final : public GradientStep {
       bool is_new = true;
       for (const int64_t pair : batch.shards[size_t(shard)]) {
         const int64_t rows = std::max(data_.source_length(pair), data_.target_length(pair)) + 1;
-        if (passes.empty() || (cost > 0 && cost + rows > options_.micro_tokens && end == first + 1)) {
+        if (passes.empty() ||
+            (cost > 0 && cost + rows > options_.micro_tokens && end == first + 1)) {
           passes.emplace_back();
           cost = 0;
           is_new = true;

@@ -29,7 +29,7 @@ struct StepOptions {
   dist::ReducerOptions reducer;
   int64_t micro_tokens = 4096;  // most tokens of one forward and backward
   double label_smoothing = 0;
-  uint64_t seed = 1;            // of dropout
+  uint64_t seed = 1;  // of dropout
 };
 
 class GradientStep {

@@ -28,9 +28,9 @@ LoadedModel load_model(const std::string& path, int threads) {
   out.config.model.vocabulary_size = out.tokenizer->size();
 
   const bool is_f64 = out.config.train.precision == Precision::kFp64;
-  out.device = core::make_device(
-      out.config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
-      threads_per_rank(out.config));
+  out.device =
+      core::make_device(out.config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
+                        threads_per_rank(out.config));
   out.model = std::make_unique<core::Transformer>(out.config.model,
                                                   is_f64 ? core::DType::kF64 : core::DType::kF32);
   checkpoint::LoadingArchive archive(source, "model/");

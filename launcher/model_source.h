@@ -13,7 +13,7 @@
 namespace fathom::launcher {
 
 struct LoadedModel {
-  Config config;                    // of the run, model.vocabulary_size filled in
+  Config config;  // of the run, model.vocabulary_size filled in
   std::filesystem::path checkpoint;
   int64_t step = 0;
   std::unique_ptr<core::Device> device;

@@ -7,8 +7,9 @@
 #include <fstream>
 #include <iostream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include <nlohmann/json.hpp>
 
 #include "launcher/version.h"
 #include "monitoring/exporter.h"
@@ -55,9 +56,13 @@ std::string precision_of(const Config& config) {
 struct Recorder::Impl {
   Impl(const Config& c, const std::filesystem::path& directory, int64_t resumed_from,
        int world_size, monitoring::Log& l)
-      : config(c), run(directory), log(l), metrics(c.monitoring.max_series),
+      : config(c),
+        run(directory),
+        log(l),
+        metrics(c.monitoring.max_series),
         exporter(metrics, {.listen = c.monitoring.listen, .required = c.monitoring.required}),
-        steps(run / "metrics.jsonl"), layer_lines(run / "layers.jsonl"),
+        steps(run / "metrics.jsonl"),
+        layer_lines(run / "layers.jsonl"),
         events(run / "events.jsonl"),
         progress(std::cerr, monitoring::stderr_progress(c.run.name, c.train.max_steps,
                                                         std::max<int64_t>(resumed_from, 0))) {
@@ -179,7 +184,8 @@ void Recorder::validation(int64_t step, const Validation& v, double bleu, double
   impl_->metrics.increment(Counter::kPhaseSeconds, {"validation"}, seconds);
   impl_->metrics.publish();
   Object fields = {{"step", step}, {"validation_loss", v.nll}, {"perplexity", std::exp(v.nll)}};
-  std::string text = join("step ", step, ": validation loss ", v.nll, ", perplexity ", std::exp(v.nll));
+  std::string text =
+      join("step ", step, ": validation loss ", v.nll, ", perplexity ", std::exp(v.nll));
   if (std::isfinite(v.source_gain)) {
     fields.push_back({"source_gain", v.source_gain});
     text += join(", source gain ", v.source_gain);

@@ -1,5 +1,6 @@
-// What a run says about itself, on rank 0: metrics for Prometheus, the .jsonl histories, the bar and
-// the log. On other ranks every call does nothing, so the step loop need not ask which rank it is.
+// What a run says about itself, on rank 0: metrics for Prometheus, the .jsonl histories, the bar
+// and the log. On other ranks every call does nothing, so the step loop need not ask which rank it
+// is.
 #pragma once
 
 #include <filesystem>

@@ -80,10 +80,10 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, cons
   for (const checkpoint::Skipped& skipped : found.skipped)
     log.warn(join("skipped checkpoint ", skipped.path.string(), ": ", skipped.reason));
   if (!found.checkpoint) {
-    require<CheckpointError>(found.skipped.empty(), directory.string(), ": none of ",
-                             found.skipped.size(),
-                             " checkpoints is valid (reasons above); mend or remove them, or choose "
-                             "another run.directory");
+    require<CheckpointError>(
+        found.skipped.empty(), directory.string(), ": none of ", found.skipped.size(),
+        " checkpoints is valid (reasons above); mend or remove them, or choose "
+        "another run.directory");
     require<CheckpointError>(mode != "require", directory.string(),
                              ": --resume require, but there is no checkpoint");
     return std::nullopt;
@@ -99,8 +99,8 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
   const fs::path directory = config.run.directory;
   std::error_code error;
   fs::create_directories(directory, error);
-  require<IoError>(!error, "run.directory ", directory.string(), ": cannot be made: ",
-                   error.message());
+  require<IoError>(!error, "run.directory ", directory.string(),
+                   ": cannot be made: ", error.message());
   run.lock.emplace(checkpoint::RunLock::acquire(directory));
   if (!run.lock->note().empty()) log.warn(run.lock->note());
   run.checkpoints.emplace(checkpoint::CheckpointDirectory::open_for_writing(directory, *run.lock));

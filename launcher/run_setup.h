@@ -36,8 +36,8 @@ struct Resume {
                                               const monitoring::Log& log);
 
 // `mode`: auto, never, require, or a path. Collective. CheckpointError (exit 4) when there are only
-// invalid checkpoints, or none and `require`; InvalidArgument for `never` in a used directory and for
-// a config that a resume may not change. Also writes RUN/config.yaml.
+// invalid checkpoints, or none and `require`; InvalidArgument for `never` in a used directory and
+// for a config that a resume may not change. Also writes RUN/config.yaml.
 [[nodiscard]] Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
                                    dist::Communicator& group, const monitoring::Log& log);
 

@@ -1,5 +1,6 @@
-// Asking a run to stop: SIGUSR1, SIGTERM and SIGINT set a flag, nothing more. The step loop looks at
-// it between steps, all ranks agree, and one checkpoint is written. Further signals change nothing.
+// Asking a run to stop: SIGUSR1, SIGTERM and SIGINT set a flag, nothing more. The step loop looks
+// at it between steps, all ranks agree, and one checkpoint is written. Further signals change
+// nothing.
 #pragma once
 
 namespace fathom::launcher {

@@ -21,10 +21,11 @@ struct TrainState {
   int64_t epoch = 0;           // of the next batch
   int64_t batch_in_epoch = 0;  // the next batch
   int64_t source_tokens = 0, target_tokens = 0, sentences = 0;  // trained on, EOS included
-  int64_t skipped = 0;  // updates left out as not finite
+  int64_t skipped = 0;                                          // updates left out as not finite
 
   int64_t validations = 0, validations_without_gain = 0;
-  double best_value = std::numeric_limits<double>::infinity();  // of train.best_metric, lower is better
+  double best_value =
+      std::numeric_limits<double>::infinity();  // of train.best_metric, lower is better
   int64_t best_step = 0;
   core::VerdictState verdict = {};
 

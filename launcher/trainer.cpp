@@ -20,9 +20,9 @@ double monotonic_seconds() {
 }
 
 core::VerdictOptions verdict_options(const Config& c, const core::PreparedData& data) {
-  const int64_t after = c.verdict.after > 0
-                            ? c.verdict.after
-                            : core::default_verdict_after(c.optimizer.warmup_steps, c.train.max_steps);
+  const int64_t after = c.verdict.after > 0 ? c.verdict.after
+                                            : core::default_verdict_after(c.optimizer.warmup_steps,
+                                                                          c.train.max_steps);
   return {.unigram_entropy = data.unigram_entropy,
           .after = after,
           .encoder_decoder = c.model.kind == core::ModelKind::kEncoderDecoder,
@@ -46,7 +46,9 @@ StepOptions step_options(const Config& c, int group_size) {
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
-    : parts_(parts), config_(parts.config), state_(state),
+    : parts_(parts),
+      config_(parts.config),
+      state_(state),
       verdict_(verdict_options(parts.config, parts.data)),
       gradient_step_(make_gradient_step(parts.model, parts.device, parts.data.train, parts.group,
                                         step_options(parts.config, parts.group.size()))),
@@ -268,15 +270,16 @@ bool Trainer::save() {
       info.attempt = parts_.attempt;
       info.provenance = provenance_json(config_, parts_.data, parts_.group.size(),
                                         parts_.recorder.counters_json());
-      if (last_validation_ && validated_step_ == state_.step && std::isfinite(last_validation_->nll))
+      if (last_validation_ && validated_step_ == state_.step &&
+          std::isfinite(last_validation_->nll))
         info.metric = checkpoint::Metric{.name = "validation_loss",
                                          .value = last_validation_->nll,
                                          .better = checkpoint::Better::kLower};
-      const checkpoint::Saved saved = parts_.checkpoints->save(
-          archive, info,
-          {.keep_last = config_.checkpoint.keep_last,
-           .keep_best = config_.checkpoint.keep_best,
-           .keep_every = config_.checkpoint.keep_every});
+      const checkpoint::Saved saved =
+          parts_.checkpoints->save(archive, info,
+                                   {.keep_last = config_.checkpoint.keep_last,
+                                    .keep_best = config_.checkpoint.keep_best,
+                                    .keep_every = config_.checkpoint.keep_every});
       parts_.recorder.saved(state_.step, saved.path.string(), saved.bytes, saved.seconds);
     } catch (const IoError& error) {
       failure = error.what();

@@ -33,7 +33,7 @@ enum class StopKind { kCompleted, kSignalled, kFailed };
 
 struct TrainResult {
   StopKind kind = StopKind::kCompleted;
-  std::string reason;  // why it ended, one sentence
+  std::string reason;                    // why it ended, one sentence
   std::optional<Validation> validation;  // the last one
 };
 

@@ -5,8 +5,8 @@
 
 namespace fathom::launcher {
 
-[[nodiscard]] std::string version();      // "0.1.0"
-[[nodiscard]] std::string commit();       // short hash, or "unknown" outside of a checkout
-[[nodiscard]] std::string built_with();   // compiler, MPI, HDF5, BLAS: one line each
+[[nodiscard]] std::string version();     // "0.1.0"
+[[nodiscard]] std::string commit();      // short hash, or "unknown" outside of a checkout
+[[nodiscard]] std::string built_with();  // compiler, MPI, HDF5, BLAS: one line each
 
 }  // namespace fathom::launcher

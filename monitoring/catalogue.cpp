@@ -70,7 +70,7 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
   counter(Counter::kLayerNonfinite, "fathom_layer_nonfinite_total",
           "NaN or infinite entries seen in the gradient of the block's parameters.", kBlock);
 
-  gauge(Gauge::kEpoch, "fathom_epoch", "Epoch under way, the first is 1.");
+  gauge(Gauge::kEpoch, "fathom_epoch", "Epoch under way, the first is 0.");
   gauge(Gauge::kLoss, "fathom_loss",
         "Label-smoothed training loss of the last step, in nats per target token.");
   gauge(Gauge::kValidationLoss, "fathom_validation_loss",

@@ -71,7 +71,7 @@ std::string bind_error(const Endpoint& endpoint) {
   const sockaddr_in address = socket_address(endpoint);
   const bool failed = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
                       listen(fd, 1) != 0;
-  const std::string complaint = failed ? std::strerror(errno) : "";
+  std::string complaint = failed ? std::strerror(errno) : "";
   close(fd);
   return complaint;
 }

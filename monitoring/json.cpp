@@ -32,8 +32,8 @@ struct Writer {
     out += '{';
     for (size_t i = 0; i < fields.size(); ++i) {
       if (i > 0) out += ',';
-      out += quoted(fields[i].key) + ':';
-      std::visit(*this, fields[i].value.data());
+      out += quoted(fields[i].first) + ':';
+      std::visit(*this, fields[i].second.data());
     }
     out += '}';
   }

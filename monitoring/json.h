@@ -14,14 +14,15 @@
 
 namespace fathom::monitoring {
 
-struct Field;
 class Value;
+using Field = std::pair<std::string, Value>;
 using Object = std::vector<Field>;  // {{"step", 3}, {"loss", 1.5}}, in this order
 using Array = std::vector<Value>;
 
 class Value {
  public:
   // Implicit, so that {"step", 3} is a field. A pointer is no bool.
+  // NOLINTBEGIN(google-explicit-constructor)
   Value(std::same_as<bool> auto b) : data_(b) {}
   Value(std::floating_point auto x) : data_(double(x)) {}
   Value(std::integral auto n) requires(!std::same_as<decltype(n), bool>) : data_(int64_t(n)) {}
@@ -30,17 +31,13 @@ class Value {
   Value(const char* text) : data_(std::string(text)) {}
   Value(Object fields) : data_(std::move(fields)) {}
   Value(Array values) : data_(std::move(values)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   using Data = std::variant<bool, double, int64_t, std::string, Object, Array>;
   [[nodiscard]] const Data& data() const { return data_; }
 
  private:
   Data data_;
-};
-
-struct Field {
-  std::string key;
-  Value value;
 };
 
 // On one line, without spaces. Bytes of text that are not UTF-8 become U+FFFD.

@@ -63,8 +63,7 @@ void ParameterStore::freeze() {
 void ParameterStore::bind_gradients(const Tensor& flat) {
   require(flat.numel() == size_ && flat.dtype() == dtype_, "bind_gradients: got ", flat,
           ", expected ", size_, " elements of ", to_string(dtype_));
-  for (const auto& p : parameters_)
-    p->grad = slice(flat, *p, p->value.rows(), p->value.cols());
+  for (const auto& p : parameters_) p->grad = slice(flat, *p, p->value.rows(), p->value.cols());
 }
 
 Parameter& ParameterStore::find(const std::string& name) const {

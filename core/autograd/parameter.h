@@ -16,14 +16,21 @@ namespace fathom::core {
 // What a parameter is for; init rules and topologies speak of roles, never of names.
 enum class Role {
   kEmbedding,
-  kQuery, kKeyValue, kAttentionIn, kAttentionOut,  // kAttentionIn: q, k and v in one matrix
-  kFeedForwardIn, kFeedForwardOut,
+  kQuery,
+  kKeyValue,
+  kAttentionIn,
+  kAttentionOut,  // kAttentionIn: q, k and v in one matrix
+  kFeedForwardIn,
+  kFeedForwardOut,
   kOutput,  // projection to the vocabulary
-  kBias, kAttentionOutBias, kNormGain, kNormBias,
+  kBias,
+  kAttentionOutBias,
+  kNormGain,
+  kNormBias,
 };
 
 struct Parameter {
-  std::string name;            // "encoder.3.feed_forward.fc1.weight"
+  std::string name;  // "encoder.3.feed_forward.fc1.weight"
   Role role = Role::kBias;
   std::vector<int64_t> shape;  // as users see it; `value` is (rows, cols) with vectors as one row
   int64_t offset = 0;          // first element in the flat buffers
@@ -48,7 +55,8 @@ class ParameterStore {
   // Lays out and allocates the weights; parameters are declared in the order forward uses them and
   // laid out in reverse. Gradients are bound later, since their buffer belongs to the reducer.
   void freeze();
-  // Points every parameter's `grad` into `flat` (one row of size() elements), which the caller keeps.
+  // Points every parameter's `grad` into `flat` (one row of size() elements), which the caller
+  // keeps.
   void bind_gradients(const Tensor& flat);
 
   [[nodiscard]] int64_t size() const { return size_; }

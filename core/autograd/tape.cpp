@@ -5,7 +5,10 @@
 namespace fathom::core {
 
 Tape::Tape(Device& device, DType dtype, Mode mode)
-    : device_(device), dtype_(dtype), mode_(mode), start_(device.arena().mark()),
+    : device_(device),
+      dtype_(dtype),
+      mode_(mode),
+      start_(device.arena().mark()),
       last_mark_(start_) {
   device.check_supports(dtype);
 }
@@ -46,8 +49,10 @@ Var Tape::record(Tensor value, std::span<const Var> inputs,
     if (!seen_.insert(p).second) continue;
     entries_.push_back({.out = nullptr, .backward = {}, .parameter = p, .mark = last_mark_});
   }
-  entries_.push_back(
-      {.out = out.node_, .backward = std::move(backward), .parameter = nullptr, .mark = last_mark_});
+  entries_.push_back({.out = out.node_,
+                      .backward = std::move(backward),
+                      .parameter = nullptr,
+                      .mark = last_mark_});
   last_mark_ = device_.arena().mark();
   return out;
 }
@@ -72,8 +77,8 @@ void Tape::accumulate(const Var& v, Tensor grad) {
     add_to(scratch(grad.rows(), grad.cols()), node.grad, grad);
 }
 
-void Tape::backward(const Var& output, Tensor seed, const ReadyHook& ready) {
-  accumulate(output, seed.is_empty() ? output.value() : std::move(seed));
+void Tape::backward(const Var& output, const Tensor& seed, const ReadyHook& ready) {
+  accumulate(output, seed.is_empty() ? output.value() : seed);
   while (!entries_.empty()) {
     Entry entry = std::move(entries_.back());
     entries_.pop_back();

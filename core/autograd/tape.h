@@ -41,9 +41,9 @@ class Var {
 
 // How the model runs this time.
 struct Mode {
-  bool recording = true;      // keep what backward needs
-  bool fixed_tiles = false;   // results of a row do not depend on what shares the batch
-  bool dropping = true;       // dropout on
+  bool recording = true;     // keep what backward needs
+  bool fixed_tiles = false;  // results of a row do not depend on what shares the batch
+  bool dropping = true;      // dropout on
   DropoutStep dropout = {};
 };
 
@@ -76,8 +76,8 @@ class Tape {
   [[nodiscard]] Var constant(Tensor value);
 
   // Wraps an op's result. `parameters`: those whose gradients `backward` accumulates into.
-  Var record(Tensor value, std::span<const Var> inputs, std::span<const Parameter* const> parameters,
-             Backward backward);
+  Var record(Tensor value, std::span<const Var> inputs,
+             std::span<const Parameter* const> parameters, Backward backward);
 
   // Adds `grad` to what `v` has received so far. For use inside a Backward.
   void accumulate(const Var& v, Tensor grad);
@@ -85,7 +85,7 @@ class Tape {
   // Undoes everything, starting from d(loss)/d(output) = `seed`. Each parameter is announced to
   // `ready` when its gradient is final. Consumes the tape. Without a seed `output` must be the loss
   // of an op that carries its weight itself (linear_cross_entropy).
-  void backward(const Var& output, Tensor seed = {}, const ReadyHook& ready = {});
+  void backward(const Var& output, const Tensor& seed = {}, const ReadyHook& ready = {});
 
  private:
   struct Entry {

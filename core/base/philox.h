@@ -42,8 +42,8 @@ using PhiloxKey = std::array<uint32_t, 2>;
   return mix64(h);
 }
 
-// A stream of independent numbers for one purpose: `PhiloxStream(seed, "init/encoder.1.fc1.weight")`.
-// uniform(i), normal(i) and bits(i) are pure functions of i.
+// A stream of independent numbers for one purpose: `PhiloxStream(seed,
+// "init/encoder.1.fc1.weight")`. uniform(i), normal(i) and bits(i) are pure functions of i.
 class PhiloxStream {
  public:
   PhiloxStream(uint64_t seed, std::string_view purpose) {

@@ -1,13 +1,13 @@
 #include "core/base/thread_pool.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <sched.h>
 
 #include "core/base/error.h"
 

@@ -20,13 +20,13 @@ struct DataConfig {
   TokenizerKind tokenizer = TokenizerKind::kBpe;
   int64_t max_length = 256;  // tokens of a side without EOS; a longer training pair is dropped
   OnBadLine on_bad_line = OnBadLine::kFail;
-  std::string directory;     // empty: `.fathom/data/<fingerprint>`
+  std::string directory;  // empty: `.fathom/data/<fingerprint>`
 };
 
 struct BatchConfig {
-  int64_t tokens = 4096;        // per optimizer step over all ranks; a pair costs max(source, target)
+  int64_t tokens = 4096;  // per optimizer step over all ranks; a pair costs max(source, target)
   int64_t micro_tokens = 4096;  // most tokens in one forward and backward
-  int64_t shards = 0;           // virtual shards; 0: max(8, the power of two >= tokens/micro_tokens)
+  int64_t shards = 0;  // virtual shards; 0: max(8, the power of two >= tokens/micro_tokens)
 };
 
 }  // namespace fathom::core

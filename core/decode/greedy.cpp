@@ -25,8 +25,9 @@ class GreedyBatch {
  public:
   GreedyBatch(Transformer& model, Device& device, const std::vector<std::vector<int32_t>>& sources,
               const GreedyOptions& options)
-      : model_(model), tape_(device, model.parameters().dtype(),
-                             {.recording = false, .fixed_tiles = true, .dropping = false}) {
+      : model_(model),
+        tape_(device, model.parameters().dtype(),
+              {.recording = false, .fixed_tiles = true, .dropping = false}) {
     std::vector<int32_t> lengths;
     for (size_t i = 0; i < sources.size(); ++i) {
       const int32_t length = int32_t(sources[i].size()) + 1;
@@ -80,8 +81,8 @@ class GreedyBatch {
     }
     cache.memory_keys.total = source_segments_.total;
     const Segments queries = Segments::from_lengths(ones);
-    const Var decoded = model_.decode(
-        tape_, inputs, positions, {.segments = &queries, .memory = memory, .cache = &cache});
+    const Var decoded = model_.decode(tape_, inputs, positions,
+                                      {.segments = &queries, .memory = memory, .cache = &cache});
     const Tensor logits = model_.logits(decoded).value();
 
     std::vector<Active> still;

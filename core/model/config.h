@@ -17,18 +17,18 @@ struct ModelConfig {
   ModelKind kind = ModelKind::kEncoderDecoder;
   int encoder_layers = 6;  // 0 in a decoder-only model
   int decoder_layers = 6;
-  std::string topology = "residual";  // a name in core/topology/registry.h
+  std::string topology = "residual";                    // a name in core/topology/registry.h
   std::map<std::string, std::string> topology_options;  // per topology: alpha, scale, dual_start
   int64_t width = 256;
   int64_t ffn_width = 1024;
   int64_t heads = 4;
   Activation activation = Activation::kRelu;
-  double dropout = 0.1;             // on embeddings and on every block's output
-  double attention_dropout = 0;     // on attention weights
-  double activation_dropout = 0;    // after the activation of the feed-forward block
+  double dropout = 0.1;           // on embeddings and on every block's output
+  double attention_dropout = 0;   // on attention weights
+  double activation_dropout = 0;  // after the activation of the feed-forward block
   ShareEmbeddings share_embeddings = ShareEmbeddings::kAll;
   InitRule init = InitRule::kFairseq;
-  int64_t vocabulary_size = 0;      // entries; set from the tokenizer
+  int64_t vocabulary_size = 0;  // entries; set from the tokenizer
 };
 
 }  // namespace fathom::core

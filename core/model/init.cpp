@@ -21,11 +21,14 @@ Rule rule_for(const Parameter& p, const ModelConfig& config) {
   const bool is_fairseq = config.init == InitRule::kFairseq;
   switch (p.role) {
     case Role::kEmbedding:
-    case Role::kOutput: return {Rule::Kind::kNormal, std::sqrt(1 / C)};
+    case Role::kOutput:
+      return {Rule::Kind::kNormal, std::sqrt(1 / C)};
     case Role::kQuery:
     case Role::kKeyValue:
-    case Role::kAttentionIn: return xavier(C, C, is_fairseq ? std::sqrt(0.5) : 1);
-    case Role::kAttentionOut: return xavier(C, C);
+    case Role::kAttentionIn:
+      return xavier(C, C, is_fairseq ? std::sqrt(0.5) : 1);
+    case Role::kAttentionOut:
+      return xavier(C, C);
     case Role::kFeedForwardIn:
     case Role::kFeedForwardOut:
       if (is_fairseq) return {Rule::Kind::kUniform, 1 / std::sqrt(double(p.fan_in))};
@@ -33,9 +36,11 @@ Rule rule_for(const Parameter& p, const ModelConfig& config) {
     case Role::kBias:
       if (is_fairseq) return {Rule::Kind::kUniform, 1 / std::sqrt(double(p.fan_in))};
       return {Rule::Kind::kConstant, 0};
-    case Role::kNormGain: return {Rule::Kind::kConstant, 1};
+    case Role::kNormGain:
+      return {Rule::Kind::kConstant, 1};
     case Role::kAttentionOutBias:
-    case Role::kNormBias: return {Rule::Kind::kConstant, 0};
+    case Role::kNormBias:
+      return {Rule::Kind::kConstant, 0};
   }
   return {Rule::Kind::kConstant, 0};
 }
@@ -50,11 +55,15 @@ void initialise_parameters(ParameterStore& store, const ModelConfig& config, uin
       T* w = p->value.data<T>();
       for (int64_t i = 0; i < p->numel(); ++i) {
         switch (rule.kind) {
-          case Rule::Kind::kConstant: w[i] = T(rule.value); break;
+          case Rule::Kind::kConstant:
+            w[i] = T(rule.value);
+            break;
           case Rule::Kind::kUniform:
             w[i] = T(rule.value * (2 * stream.uniform(uint64_t(i)) - 1));
             break;
-          case Rule::Kind::kNormal: w[i] = T(rule.value * stream.normal(uint64_t(i))); break;
+          case Rule::Kind::kNormal:
+            w[i] = T(rule.value * stream.normal(uint64_t(i)));
+            break;
         }
       }
     });

@@ -33,20 +33,24 @@ class SelfAttention final : public Sublayer {
   SelfAttention(ParameterStore& store, const ModelConfig& config, const BlockContext& block)
       : qkv_(store, name_of(block) + ".qkv", Role::kAttentionIn, config.width, 3 * config.width),
         out_(store, name_of(block) + ".out", Role::kAttentionOut, config.width, config.width),
-        heads_(config.heads), dropout_(config.dropout), attention_dropout_(config.attention_dropout),
-        layer_(size_t(block.layer - 1)), site_(site_of(block, "output")),
+        heads_(config.heads),
+        dropout_(config.dropout),
+        attention_dropout_(config.attention_dropout),
+        layer_(size_t(block.layer - 1)),
+        site_(site_of(block, "output")),
         attention_site_(site_of(block, "attention")) {}
 
   Var forward(const Var& u, const StackPass& pass) const override {
     Tape& tape = u.tape();
     const Var qkv = qkv_(u);  // (T, 3 C)
-    const Var y = pass.cache ? decode(qkv, *pass.cache, pass)
-                             : self_attention(qkv,
-                                              {.queries = pass.segments,
-                                               .keys = pass.segments,
-                                               .heads = heads_,
-                                               .causal = pass.causal},
-                                              tape.dropout(attention_site_, attention_dropout_, pass.rows));
+    const Var y =
+        pass.cache ? decode(qkv, *pass.cache, pass)
+                   : self_attention(qkv,
+                                    {.queries = pass.segments,
+                                     .keys = pass.segments,
+                                     .heads = heads_,
+                                     .causal = pass.causal},
+                                    tape.dropout(attention_site_, attention_dropout_, pass.rows));
     return out_(y, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
   }
 
@@ -80,21 +84,24 @@ class CrossAttention final : public Sublayer {
       : q_(store, name_of(block) + ".q", Role::kQuery, config.width, config.width),
         kv_(store, name_of(block) + ".kv", Role::kKeyValue, config.width, 2 * config.width),
         out_(store, name_of(block) + ".out", Role::kAttentionOut, config.width, config.width),
-        heads_(config.heads), dropout_(config.dropout), attention_dropout_(config.attention_dropout),
-        layer_(size_t(block.layer - 1)), site_(site_of(block, "output")),
+        heads_(config.heads),
+        dropout_(config.dropout),
+        attention_dropout_(config.attention_dropout),
+        layer_(size_t(block.layer - 1)),
+        site_(site_of(block, "output")),
         attention_site_(site_of(block, "attention")) {}
 
   Var forward(const Var& u, const StackPass& pass) const override {
     Tape& tape = u.tape();
     const Var q = q_(u);          // (T, C)
     const Var kv = memory(pass);  // (S, 2 C)
-    const Var y = cross_attention(
-        q, kv,
-        {.queries = pass.segments,
-         .keys = pass.cache ? &pass.cache->memory_keys : pass.memory_segments,
-         .heads = heads_,
-         .causal = false},
-        tape.dropout(attention_site_, attention_dropout_, pass.rows));
+    const Var y =
+        cross_attention(q, kv,
+                        {.queries = pass.segments,
+                         .keys = pass.cache ? &pass.cache->memory_keys : pass.memory_segments,
+                         .heads = heads_,
+                         .causal = false},
+                        tape.dropout(attention_site_, attention_dropout_, pass.rows));
     return out_(y, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
   }
 
@@ -119,8 +126,10 @@ class FeedForward final : public Sublayer {
   FeedForward(ParameterStore& store, const ModelConfig& config, const BlockContext& block)
       : fc1_(store, name_of(block) + ".fc1", Role::kFeedForwardIn, config.width, config.ffn_width),
         fc2_(store, name_of(block) + ".fc2", Role::kFeedForwardOut, config.ffn_width, config.width),
-        activation_(config.activation), dropout_(config.dropout),
-        activation_dropout_(config.activation_dropout), site_(site_of(block, "output")),
+        activation_(config.activation),
+        dropout_(config.dropout),
+        activation_dropout_(config.activation_dropout),
+        site_(site_of(block, "output")),
         activation_site_(site_of(block, "activation")) {}
 
   Var forward(const Var& u, const StackPass& pass) const override {
@@ -143,9 +152,12 @@ class FeedForward final : public Sublayer {
 std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
                                         const BlockContext& block) {
   switch (block.kind) {
-    case BlockKind::kSelfAttention: return std::make_unique<SelfAttention>(store, config, block);
-    case BlockKind::kCrossAttention: return std::make_unique<CrossAttention>(store, config, block);
-    case BlockKind::kFeedForward: return std::make_unique<FeedForward>(store, config, block);
+    case BlockKind::kSelfAttention:
+      return std::make_unique<SelfAttention>(store, config, block);
+    case BlockKind::kCrossAttention:
+      return std::make_unique<CrossAttention>(store, config, block);
+    case BlockKind::kFeedForward:
+      return std::make_unique<FeedForward>(store, config, block);
   }
   fail("make_sublayer: unknown kind of block");
 }

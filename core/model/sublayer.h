@@ -31,9 +31,9 @@ struct StackPass {
   const Segments* segments = nullptr;
   RowIds rows = {};
   bool causal = false;
-  Var memory = {};                      // encoder output (S, C), for cross-attention
+  Var memory = {};  // encoder output (S, C), for cross-attention
   const Segments* memory_segments = nullptr;
-  DecoderCache* cache = nullptr;        // set while decoding
+  DecoderCache* cache = nullptr;  // set while decoding
 };
 
 class Sublayer {
@@ -44,7 +44,8 @@ class Sublayer {
 };
 
 // Declares the parameters under name_of(block), in the order forward uses them.
-[[nodiscard]] std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
+[[nodiscard]] std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store,
+                                                      const ModelConfig& config,
                                                       const BlockContext& block);
 
 }  // namespace fathom::core

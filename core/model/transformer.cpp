@@ -17,14 +17,14 @@ void check(const ModelConfig& c) {
   require(c.heads >= 1 && c.width % c.heads == 0, "model.heads: ", c.heads,
           " heads do not divide model.width ", c.width);
   require(c.ffn_width >= 1 && c.decoder_layers >= 1, "model: needs ffn_width and decoder_layers");
-  require((c.kind == ModelKind::kDecoder) == (c.encoder_layers == 0),
-          "model.encoder_layers: got ", c.encoder_layers,
-          ", a decoder has none and an encoder-decoder at least 1");
+  require((c.kind == ModelKind::kDecoder) == (c.encoder_layers == 0), "model.encoder_layers: got ",
+          c.encoder_layers, ", a decoder has none and an encoder-decoder at least 1");
 }
 
 }  // namespace
 
-// Declared in the order of first use, which fixes the layout of the flat buffers (see ParameterStore).
+// Declared in the order of first use, which fixes the layout of the flat buffers (see
+// ParameterStore).
 Transformer::Transformer(const ModelConfig& config, DType dtype) : config_(config), store_(dtype) {
   check(config);
   const int64_t V = config.vocabulary_size, C = config.width;
@@ -35,14 +35,16 @@ Transformer::Transformer(const ModelConfig& config, DType dtype) : config_(confi
   const ShareEmbeddings share = config.share_embeddings;
   if (!is_decoder_only) {
     const bool is_shared = share == ShareEmbeddings::kAll;
-    source_table_ = table(is_shared ? "embedding.weight" : "encoder.embedding.weight", Role::kEmbedding);
+    source_table_ =
+        table(is_shared ? "embedding.weight" : "encoder.embedding.weight", Role::kEmbedding);
     encoder_.emplace(store_, config, StackKind::kEncoder, config.encoder_layers, false);
     if (is_shared) target_table_ = source_table_;
   }
   if (!target_table_)
-    target_table_ = table(is_decoder_only && share == ShareEmbeddings::kAll ? "embedding.weight"
-                                                                            : "decoder.embedding.weight",
-                          Role::kEmbedding);
+    target_table_ =
+        table(is_decoder_only && share == ShareEmbeddings::kAll ? "embedding.weight"
+                                                                : "decoder.embedding.weight",
+              Role::kEmbedding);
   decoder_.emplace(store_, config, StackKind::kDecoder, config.decoder_layers, !is_decoder_only);
   output_ = share == ShareEmbeddings::kNone ? table("decoder.output.weight", Role::kOutput)
                                             : target_table_;
@@ -74,7 +76,8 @@ Var Transformer::encode(Tape& tape, std::span<const int32_t> tokens,
                         std::span<const int32_t> positions, RowIds rows, const Segments& segments,
                         BlockObserver* observer) {
   require(encoder_.has_value(), "encode: a decoder-only model has no encoder");
-  const Var x = embed(tape, *source_table_, hash_name("encoder.embedding"), tokens, positions, rows);
+  const Var x =
+      embed(tape, *source_table_, hash_name("encoder.embedding"), tokens, positions, rows);
   return encoder_->forward(x, {.segments = &segments, .rows = rows}, observer);
 }
 

@@ -51,7 +51,8 @@ BlockStatistics statistics_of(const BlockSums& s) {
 }
 
 LayerProbe::LayerProbe(std::vector<BlockContext> blocks, std::vector<SampleRange> shards)
-    : blocks_(std::move(blocks)), shards_(std::move(shards)),
+    : blocks_(std::move(blocks)),
+      shards_(std::move(shards)),
       sums_(shards_.size(), std::vector<double>(blocks_.size() * size_t(kBlockSums))),
       encoder_blocks_(std::count_if(blocks_.begin(), blocks_.end(), [](const BlockContext& b) {
         return b.stack == StackKind::kEncoder;

@@ -16,11 +16,11 @@ inline constexpr int64_t kSampleRows = 64;
 // stream after it, n(.) the layer norm without gain and bias.
 struct BlockSums {
   double tokens = 0;
-  double square = 0;      // mean over features of x'^2
-  double variance = 0;    // variance over features of x
-  double branch = 0;      // variance over features of o
-  double change = 0;      // mean over features of (n(x') - n(x))^2
-  double cosine = 0;      // cos(x, x')
+  double square = 0;    // mean over features of x'^2
+  double variance = 0;  // variance over features of x
+  double branch = 0;    // variance over features of o
+  double change = 0;    // mean over features of (n(x') - n(x))^2
+  double cosine = 0;    // cos(x, x')
 };
 inline constexpr int64_t kBlockSums = 6;
 

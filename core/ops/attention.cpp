@@ -4,8 +4,8 @@ namespace fathom::core {
 namespace {
 
 void check(const AttentionShape& shape, int64_t C, int64_t query_rows, int64_t key_rows) {
-  require(shape.heads > 0 && C % shape.heads == 0, "attention: width ", C,
-          " is not a multiple of ", shape.heads, " heads");
+  require(shape.heads > 0 && C % shape.heads == 0, "attention: width ", C, " is not a multiple of ",
+          shape.heads, " heads");
   require(shape.queries->count() == shape.keys->count(), "attention: ", shape.queries->count(),
           " query sentences, but ", shape.keys->count(), " key sentences");
   require(shape.queries->total == query_rows && shape.keys->total <= key_rows,
@@ -33,26 +33,26 @@ Var self_attention(const Var& qkv, AttentionShape shape, Dropout dropout) {
                                                  .heads = shape.heads,
                                                  .causal = shape.causal,
                                                  .dropout = dropout});
-  return tape.record(
-      y, std::span(&qkv, 1), {}, [&tape, qkv, y, lse, C, shape, dropout](const Tensor& dy) {
-        const Tensor& x = qkv.value();
-        Tensor dx = tape.scratch(x.rows(), x.cols());
-        tape.kernels().attention_backward(tape.pool(), {.dy = dy,
-                                                        .q = x.columns(0, C),
-                                                        .k = x.columns(C, C),
-                                                        .v = x.columns(2 * C, C),
-                                                        .y = y,
-                                                        .lse = lse,
-                                                        .dq = dx.columns(0, C),
-                                                        .dk = dx.columns(C, C),
-                                                        .dv = dx.columns(2 * C, C),
-                                                        .queries = shape.queries,
-                                                        .keys = shape.keys,
-                                                        .heads = shape.heads,
-                                                        .causal = shape.causal,
-                                                        .dropout = dropout});
-        tape.accumulate(qkv, std::move(dx));
-      });
+  return tape.record(y, std::span(&qkv, 1), {},
+                     [&tape, qkv, y, lse, C, shape, dropout](const Tensor& dy) {
+                       const Tensor& x = qkv.value();
+                       Tensor dx = tape.scratch(x.rows(), x.cols());
+                       tape.kernels().attention_backward(tape.pool(), {.dy = dy,
+                                                                       .q = x.columns(0, C),
+                                                                       .k = x.columns(C, C),
+                                                                       .v = x.columns(2 * C, C),
+                                                                       .y = y,
+                                                                       .lse = lse,
+                                                                       .dq = dx.columns(0, C),
+                                                                       .dk = dx.columns(C, C),
+                                                                       .dv = dx.columns(2 * C, C),
+                                                                       .queries = shape.queries,
+                                                                       .keys = shape.keys,
+                                                                       .heads = shape.heads,
+                                                                       .causal = shape.causal,
+                                                                       .dropout = dropout});
+                       tape.accumulate(qkv, std::move(dx));
+                     });
 }
 
 Var cross_attention(const Var& q, const Var& kv, AttentionShape shape, Dropout dropout) {

@@ -51,15 +51,16 @@ void transpose(const float* from, int64_t stride, int64_t m, int64_t d, int64_t 
   }
 }
 
-// Softmax of the first `count` scores of a row (times `scale`); the rest, up to `padded`, becomes 0.
-// Returns the log-sum-exp.
+// Softmax of the first `count` scores of a row (times `scale`); the rest, up to `padded`, becomes
+// 0. Returns the log-sum-exp.
 float softmax(float* s, int64_t count, int64_t padded, float scale) {
   float largest = -INFINITY;
   for (int64_t j = 0; j < count; ++j) largest = std::max(largest, s[j] * scale);
   const __m256 shift = _mm256_set1_ps(largest), factor = _mm256_set1_ps(scale);
   __m256 sum = _mm256_setzero_ps();
   for (int64_t j = 0; j < padded; j += kLanes) {
-    const __m256 mask = _mm256_castsi256_ps(lane_mask(std::min(kLanes, std::max<int64_t>(count - j, 0))));
+    const __m256 mask =
+        _mm256_castsi256_ps(lane_mask(std::min(kLanes, std::max<int64_t>(count - j, 0))));
     const __m256 e = _mm256_and_ps(
         mask, exp8(_mm256_sub_ps(_mm256_mul_ps(_mm256_loadu_ps(s + j), factor), shift)));
     _mm256_storeu_ps(s + j, e);
@@ -76,9 +77,11 @@ float softmax(float* s, int64_t count, int64_t padded, float scale) {
 void recompute(float* s, int64_t count, int64_t padded, float scale, float lse) {
   const __m256 shift = _mm256_set1_ps(lse), factor = _mm256_set1_ps(scale);
   for (int64_t j = 0; j < padded; j += kLanes) {
-    const __m256 mask = _mm256_castsi256_ps(lane_mask(std::min(kLanes, std::max<int64_t>(count - j, 0))));
-    _mm256_storeu_ps(s + j, _mm256_and_ps(mask, exp8(_mm256_sub_ps(
-                                _mm256_mul_ps(_mm256_loadu_ps(s + j), factor), shift))));
+    const __m256 mask =
+        _mm256_castsi256_ps(lane_mask(std::min(kLanes, std::max<int64_t>(count - j, 0))));
+    _mm256_storeu_ps(
+        s + j, _mm256_and_ps(mask, exp8(_mm256_sub_ps(_mm256_mul_ps(_mm256_loadu_ps(s + j), factor),
+                                                      shift))));
   }
 }
 
@@ -119,9 +122,16 @@ void head_forward(const AttentionForward& a, const Head& at) {
     const int64_t rows = std::min(kQueryTile, at.n - i0);
     const int64_t seen = a.causal ? std::min(at.m, i0 + rows) : at.m;
     const int64_t width = round_up(seen, kLanes);
-    small_product({.M = rows, .N = width, .K = at.d,
-                   .a = a.q.row<float>(at.query0 + i0) + at.column, .a_row = a.q.stride(), .a_col = 1,
-                   .b = keys_t, .b_row = padded, .c = p, .c_row = padded});
+    small_product({.M = rows,
+                   .N = width,
+                   .K = at.d,
+                   .a = a.q.row<float>(at.query0 + i0) + at.column,
+                   .a_row = a.q.stride(),
+                   .a_col = 1,
+                   .b = keys_t,
+                   .b_row = padded,
+                   .c = p,
+                   .c_row = padded});
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t row = at.query0 + i0 + i;
       const int64_t count = a.causal ? std::min(at.m, i0 + i + 1) : at.m;
@@ -131,9 +141,16 @@ void head_forward(const AttentionForward& a, const Head& at) {
       const float* factors = row_factors(a.dropout, row, at.head, count);
       for (int64_t j = 0; j < count; ++j) p[i * padded + j] *= factors[j];
     }
-    small_product({.M = rows, .N = at.d, .K = seen, .a = p, .a_row = padded, .a_col = 1,
-                   .b = a.v.row<float>(at.key0) + at.column, .b_row = a.v.stride(),
-                   .c = a.y.row<float>(at.query0 + i0) + at.column, .c_row = a.y.stride()});
+    small_product({.M = rows,
+                   .N = at.d,
+                   .K = seen,
+                   .a = p,
+                   .a_row = padded,
+                   .a_col = 1,
+                   .b = a.v.row<float>(at.key0) + at.column,
+                   .b_row = a.v.stride(),
+                   .c = a.y.row<float>(at.query0 + i0) + at.column,
+                   .c_row = a.y.stride()});
   }
 }
 
@@ -161,10 +178,26 @@ void head_backward(const AttentionBackward& a, const Head& at) {
     const int64_t width = round_up(seen, kLanes);
     const float* q = a.q.row<float>(at.query0 + i0) + at.column;
     const float* dy = a.dy.row<float>(at.query0 + i0) + at.column;
-    small_product({.M = rows, .N = width, .K = at.d, .a = q, .a_row = a.q.stride(), .a_col = 1,
-                   .b = keys_t, .b_row = padded, .c = p, .c_row = padded});
-    small_product({.M = rows, .N = width, .K = at.d, .a = dy, .a_row = a.dy.stride(), .a_col = 1,
-                   .b = values_t, .b_row = padded, .c = ds, .c_row = padded});
+    small_product({.M = rows,
+                   .N = width,
+                   .K = at.d,
+                   .a = q,
+                   .a_row = a.q.stride(),
+                   .a_col = 1,
+                   .b = keys_t,
+                   .b_row = padded,
+                   .c = p,
+                   .c_row = padded});
+    small_product({.M = rows,
+                   .N = width,
+                   .K = at.d,
+                   .a = dy,
+                   .a_row = a.dy.stride(),
+                   .a_col = 1,
+                   .b = values_t,
+                   .b_row = padded,
+                   .c = ds,
+                   .c_row = padded});
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t row = at.query0 + i0 + i;
       const int64_t count = a.causal ? std::min(at.m, i0 + i + 1) : at.m;
@@ -187,15 +220,38 @@ void head_backward(const AttentionBackward& a, const Head& at) {
         for (int64_t j = 0; j < width; ++j) di[j] = pi[j] * (di[j] - dy_y) * scale;
       }
     }
-    small_product({.M = rows, .N = at.d, .K = seen, .a = ds, .a_row = padded, .a_col = 1,
-                   .b = a.k.row<float>(at.key0) + at.column, .b_row = a.k.stride(),
-                   .c = a.dq.row<float>(at.query0 + i0) + at.column, .c_row = a.dq.stride()});
-    small_product({.M = seen, .N = at.d, .K = rows, .a = ds, .a_row = 1, .a_col = padded, .b = q,
-                   .b_row = a.q.stride(), .c = a.dk.row<float>(at.key0) + at.column,
-                   .c_row = a.dk.stride(), .accumulate = true});
-    small_product({.M = seen, .N = at.d, .K = rows, .a = p, .a_row = 1, .a_col = padded, .b = dy,
-                   .b_row = a.dy.stride(), .c = a.dv.row<float>(at.key0) + at.column,
-                   .c_row = a.dv.stride(), .accumulate = true});
+    small_product({.M = rows,
+                   .N = at.d,
+                   .K = seen,
+                   .a = ds,
+                   .a_row = padded,
+                   .a_col = 1,
+                   .b = a.k.row<float>(at.key0) + at.column,
+                   .b_row = a.k.stride(),
+                   .c = a.dq.row<float>(at.query0 + i0) + at.column,
+                   .c_row = a.dq.stride()});
+    small_product({.M = seen,
+                   .N = at.d,
+                   .K = rows,
+                   .a = ds,
+                   .a_row = 1,
+                   .a_col = padded,
+                   .b = q,
+                   .b_row = a.q.stride(),
+                   .c = a.dk.row<float>(at.key0) + at.column,
+                   .c_row = a.dk.stride(),
+                   .accumulate = true});
+    small_product({.M = seen,
+                   .N = at.d,
+                   .K = rows,
+                   .a = p,
+                   .a_row = 1,
+                   .a_col = padded,
+                   .b = dy,
+                   .b_row = a.dy.stride(),
+                   .c = a.dv.row<float>(at.key0) + at.column,
+                   .c_row = a.dv.stride(),
+                   .accumulate = true});
   }
 }
 

@@ -83,7 +83,8 @@ void attention_backward(ThreadPool&, const AttentionBackward& a) {
       const double lse = double(a.lse.row<T>(at.row)[at.head]);
       const T* dy = a.dy.row<T>(at.row) + column;
       double dy_y = 0;
-      for (int64_t c = 0; c < d; ++c) dy_y += double(dy[c]) * double(a.y.row<T>(at.row)[column + c]);
+      for (int64_t c = 0; c < d; ++c)
+        dy_y += double(dy[c]) * double(a.y.row<T>(at.row)[column + c]);
 
       std::vector<double> dq(size_t(d), 0.0);
       for (int64_t j = 0; j < at.keys; ++j) {

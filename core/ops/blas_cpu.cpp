@@ -1,13 +1,13 @@
 #include "core/ops/blas_cpu.h"
 
-#include <cblas.h>
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <vector>
+
+#include <cblas.h>
+#include <dlfcn.h>
 
 #include "core/base/error.h"
 #include "core/ops/simd_cpu.h"
@@ -36,8 +36,9 @@ void find(void* library, const char* name, F& function) {
 }
 
 void load() {
-  require<DeviceError>(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
-                       "device cpu: this processor has no AVX2 and FMA; use train.device reference");
+  require<DeviceError>(
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
+      "device cpu: this processor has no AVX2 and FMA; use train.device reference");
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   setenv("OPENBLAS_CORETYPE", has_avx512 ? "SkylakeX" : "Haswell", 0);
@@ -92,8 +93,16 @@ void transposed_tile(int64_t rows, int64_t N, int64_t K, const float* a, int64_t
   std::vector<float> x(size_t(K * width)), y(size_t(N * width));
   for (int64_t t = 0; t < rows; ++t)
     for (int64_t k = 0; k < K; ++k) x[size_t(k * width + t)] = a[t * lda + k];
-  small_product({.M = N, .N = width, .K = K, .a = b, .a_row = ldb, .a_col = 1,
-                 .b = x.data(), .b_row = width, .c = y.data(), .c_row = width});
+  small_product({.M = N,
+                 .N = width,
+                 .K = K,
+                 .a = b,
+                 .a_row = ldb,
+                 .a_col = 1,
+                 .b = x.data(),
+                 .b_row = width,
+                 .c = y.data(),
+                 .c_row = width});
   for (int64_t t = 0; t < rows; ++t)
     for (int64_t n = 0; n < N; ++n) c[t * ldc + n] = y[size_t(n * width + t)];
 }

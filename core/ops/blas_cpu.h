@@ -1,6 +1,6 @@
-// OpenBLAS, opened when the cpu device is made. It chooses its kernels while it is being loaded, and
-// releases older than a processor choose badly (one from 2022 runs SSE3 kernels on a 2024 Xeon), so
-// the choice is made here, by instruction set, unless OPENBLAS_CORETYPE says otherwise.
+// OpenBLAS, opened when the cpu device is made. It chooses its kernels while it is being loaded,
+// and releases older than a processor choose badly (one from 2022 runs SSE3 kernels on a 2024
+// Xeon), so the choice is made here, by instruction set, unless OPENBLAS_CORETYPE says otherwise.
 #pragma once
 
 #include <cstdint>

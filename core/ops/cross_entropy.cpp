@@ -10,7 +10,8 @@ TokenLosses linear_cross_entropy(const Var& x, const Parameter& w, std::span<con
   require(int64_t(targets.size()) == T, "linear_cross_entropy: ", targets.size(), " targets for ",
           T, " rows");
   for (const int32_t t : targets)
-    require(t >= 0 && t < V, "linear_cross_entropy: target ", t, " is outside the vocabulary of ", V);
+    require(t >= 0 && t < V, "linear_cross_entropy: target ", t, " is outside the vocabulary of ",
+            V);
 
   Tape& tape = x.tape();
   TokenLosses out;
@@ -31,10 +32,9 @@ TokenLosses linear_cross_entropy(const Var& x, const Parameter& w, std::span<con
                                              .dw = wants_grad ? w.grad : Tensor{},
                                              .fixed_tiles = tape.mode().fixed_tiles});
   const Parameter* parameters[] = {&w};
-  out.loss = tape.record(out.smooth, std::span(&x, 1), parameters,
-                         [&tape, x, dx = std::move(dx)](const Tensor&) mutable {
-                           tape.accumulate(x, std::move(dx));
-                         });
+  out.loss = tape.record(
+      out.smooth, std::span(&x, 1), parameters,
+      [&tape, x, dx = std::move(dx)](const Tensor&) mutable { tape.accumulate(x, std::move(dx)); });
   return out;
 }
 

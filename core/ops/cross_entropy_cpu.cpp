@@ -19,8 +19,8 @@ void finish_row(const CrossEntropy& a, int64_t t, float* z) {
   __m256 largest8 = lowest;
   for (int64_t j = 0; j < V; j += kLanes) {
     const __m256i mask = masked(j);
-    const __m256 v = _mm256_blendv_ps(lowest, _mm256_maskload_ps(z + j, mask),
-                                      _mm256_castsi256_ps(mask));
+    const __m256 v =
+        _mm256_blendv_ps(lowest, _mm256_maskload_ps(z + j, mask), _mm256_castsi256_ps(mask));
     largest8 = _mm256_max_ps(largest8, v);
   }
   const float largest = horizontal_max(largest8);

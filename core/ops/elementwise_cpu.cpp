@@ -14,8 +14,8 @@ void drop_row(const Dropout& dropout, int64_t row, int64_t C, float* __restrict 
   if (!dropout.is_active()) return;
   thread_local std::vector<float> factors;
   factors.resize(size_t(round_up(C, 64)));
-  dropout_factors(dropout, dropout.rows.position[size_t(row)],
-                  dropout.rows.sentence[size_t(row)], 0, C, factors.data());
+  dropout_factors(dropout, dropout.rows.position[size_t(row)], dropout.rows.sentence[size_t(row)],
+                  0, C, factors.data());
   for (int64_t c = 0; c < C; ++c) y[c] *= factors[size_t(c)];
 }
 

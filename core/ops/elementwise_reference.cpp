@@ -33,8 +33,7 @@ void gelu_backward(ThreadPool&, const GeluBackward& a) {
         const double x = double(a.x.row<T>(t)[c]);
         const double cdf = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
         const double pdf = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
-        a.dx.row<T>(t)[c] =
-            T(double(a.dy.row<T>(t)[c]) * (cdf + x * pdf) * a.dropout.factor(t, c));
+        a.dx.row<T>(t)[c] = T(double(a.dy.row<T>(t)[c]) * (cdf + x * pdf) * a.dropout.factor(t, c));
       }
     }
   });

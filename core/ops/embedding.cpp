@@ -6,7 +6,7 @@ namespace fathom::core {
 
 Tensor make_sinusoids(int64_t count, int64_t C, DType dtype) {
   require(C % 2 == 0 && C >= 4, "sinusoids: the width must be even and at least 4, got ", C);
-  const Tensor table = allocate_flat(count * C, dtype).reshaped(count, C);
+  Tensor table = allocate_flat(count * C, dtype).reshaped(count, C);
   const int64_t half = C / 2;
   visit_float(dtype, [&]<class T>() {
     for (int64_t i = 0; i < half; ++i) {

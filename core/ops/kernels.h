@@ -37,7 +37,8 @@ struct LinearBackward {
   Dropout dropout = {};
 };
 
-// s = x + addend (or x), y = (s - mean) / sqrt(var + eps) * gain + bias over the C entries of a row.
+// s = x + addend (or x), y = (s - mean) / sqrt(var + eps) * gain + bias over the C entries of a
+// row.
 //   x, addend, sum, y (T, C)   gain, bias (1, C)   mean, rstd (1, T)
 // `sum` is written only with an addend and kept for the derivative.
 struct LayerNormForward {
@@ -119,7 +120,6 @@ struct CrossEntropy {
   Tensor dx, dw;
   bool fixed_tiles = false;
 };
-
 
 struct Kernels {
   void (*linear_forward)(ThreadPool&, const LinearForward&);

@@ -6,7 +6,8 @@
 namespace fathom::core {
 
 // (x - mean) / sqrt(var + eps) * gain + bias.   x (T, C)   gain, bias (C)
-[[nodiscard]] Var layer_norm(const Var& x, const Parameter& gain, const Parameter& bias, double eps);
+[[nodiscard]] Var layer_norm(const Var& x, const Parameter& gain, const Parameter& bias,
+                             double eps);
 
 // layer_norm(x + o) in one pass; both inputs receive the same gradient tensor.
 [[nodiscard]] Var add_layer_norm(const Var& x, const Var& o, const Parameter& gain,

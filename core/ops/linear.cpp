@@ -18,24 +18,24 @@ Var linear(const Var& x, const Parameter& w, const Parameter* b, LinearEpilogue 
                                               .fixed_tiles = tape.mode().fixed_tiles,
                                               .dropout = epilogue.dropout});
   const Parameter* parameters[] = {&w, b};
-  return tape.record(
-      y, std::span(&x, 1), std::span(parameters, b ? 2u : 1u),
-      [&tape, x, &w, b, y, epilogue](const Tensor& dy) {
-        Tensor dx = tape.scratch(x.value().rows(), x.value().cols());
-        const bool is_masked = epilogue.relu || epilogue.dropout.is_active();
-        tape.kernels().linear_backward(
-            tape.pool(), {.dy = dy,
-                          .x = x.value(),
-                          .w = w.value,
-                          .y = y,
-                          .dx = dx,
-                          .dw = w.grad,
-                          .db = b ? b->grad : Tensor{},
-                          .scratch = is_masked ? tape.scratch(dy.rows(), dy.cols()) : Tensor{},
-                          .relu = epilogue.relu,
-                          .dropout = epilogue.dropout});
-        tape.accumulate(x, std::move(dx));
-      });
+  return tape.record(y, std::span(&x, 1), std::span(parameters, b ? 2u : 1u),
+                     [&tape, x, &w, b, y, epilogue](const Tensor& dy) {
+                       Tensor dx = tape.scratch(x.value().rows(), x.value().cols());
+                       const bool is_masked = epilogue.relu || epilogue.dropout.is_active();
+                       tape.kernels().linear_backward(
+                           tape.pool(),
+                           {.dy = dy,
+                            .x = x.value(),
+                            .w = w.value,
+                            .y = y,
+                            .dx = dx,
+                            .dw = w.grad,
+                            .db = b ? b->grad : Tensor{},
+                            .scratch = is_masked ? tape.scratch(dy.rows(), dy.cols()) : Tensor{},
+                            .relu = epilogue.relu,
+                            .dropout = epilogue.dropout});
+                       tape.accumulate(x, std::move(dx));
+                     });
 }
 
 }  // namespace fathom::core

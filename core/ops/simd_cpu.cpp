@@ -77,12 +77,13 @@ void dropout_factors(const Dropout& dropout, uint32_t position, uint32_t sentenc
   const __m256 scale = _mm256_set1_ps(float(dropout.keep_scale()));
   const __m128i last_dropped = _mm_set1_epi16(short(dropout.threshold - 1));
   for (int64_t f = 0; f < count; f += 64) {
-    __m256i c[4] = {_mm256_add_epi32(_mm256_set1_epi32(int(f / 8)),
-                                     _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
-                    _mm256_set1_epi32(int(position)), _mm256_set1_epi32(int(sentence)),
-                    _mm256_set1_epi32(int(plane))};
+    __m256i c[4] = {
+        _mm256_add_epi32(_mm256_set1_epi32(int(f / 8)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
+        _mm256_set1_epi32(int(position)), _mm256_set1_epi32(int(sentence)),
+        _mm256_set1_epi32(int(plane))};
     philox8(dropout.key, c);
-    // Words of a block side by side: rows[r] holds block r in its low and block r + 4 in its high half.
+    // Words of a block side by side: rows[r] holds block r in its low and block r + 4 in its high
+    // half.
     const __m256i a = _mm256_unpacklo_epi32(c[0], c[1]), b = _mm256_unpackhi_epi32(c[0], c[1]);
     const __m256i d = _mm256_unpacklo_epi32(c[2], c[3]), e = _mm256_unpackhi_epi32(c[2], c[3]);
     const __m256i rows[4] = {_mm256_unpacklo_epi64(a, d), _mm256_unpackhi_epi64(a, d),

@@ -3,9 +3,9 @@
 // Every element is computed by the same operations in the same order wherever it stands.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
+
+#include <immintrin.h>
 
 #include "core/ops/dropout.h"
 
@@ -42,8 +42,8 @@ constexpr int64_t kLanes = 8;
   __m256 p = _mm256_set1_ps(1.0f / 5040);
   for (const float c : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f})
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(c));
-  const __m256i power = _mm256_slli_epi32(
-      _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+  const __m256i power =
+      _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
   return _mm256_andnot_ps(small, _mm256_mul_ps(p, _mm256_castsi256_ps(power)));
 }
 

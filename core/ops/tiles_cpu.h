@@ -43,9 +43,8 @@ inline void add_product_tn(int64_t M, int64_t N, int64_t K, const float* a, int6
 // Calls f(first_row, row_count) for chunks of `chunk` rows.
 template <class F>
 void for_rows(ThreadPool& pool, int64_t rows, int64_t chunk, const F& f) {
-  pool.run(ceil_div(rows, chunk), [&](int64_t i) {
-    f(i * chunk, std::min(chunk, rows - i * chunk));
-  });
+  pool.run(ceil_div(rows, chunk),
+           [&](int64_t i) { f(i * chunk, std::min(chunk, rows - i * chunk)); });
 }
 
 }  // namespace fathom::core::cpu

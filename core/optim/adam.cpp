@@ -81,8 +81,8 @@ std::vector<double> squared_norms(ThreadPool& pool, const ParameterStore& store,
   std::vector<Task> tasks;
   for (size_t p = 0; p < store.all().size(); ++p)
     for (int64_t at = 0; at < store.all()[p]->numel(); at += kChunk)
-      tasks.push_back({p, store.all()[p]->offset + at,
-                       std::min(kChunk, store.all()[p]->numel() - at)});
+      tasks.push_back(
+          {p, store.all()[p]->offset + at, std::min(kChunk, store.all()[p]->numel() - at)});
   std::vector<double> partial(tasks.size());
   visit_float(flat.dtype(), [&]<class T>() {
     pool.run(int64_t(tasks.size()), [&](int64_t i) {

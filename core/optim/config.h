@@ -25,8 +25,8 @@ struct OptimizerConfig {
   double beta2 = 0.98;
   double epsilon = 1e-8;
   EpsilonMode epsilon_mode = EpsilonMode::kFairseq;
-  double weight_decay = 0;     // decoupled
-  double clip_norm = 0;        // 0: off
+  double weight_decay = 0;  // decoupled
+  double clip_norm = 0;     // 0: off
   double label_smoothing = 0.1;
   Schedule schedule = Schedule::kInverseSqrt;
   int64_t warmup_steps = 4000;

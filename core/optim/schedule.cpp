@@ -15,14 +15,20 @@ double learning_rate(const OptimizerConfig& c, int64_t t, int64_t max_steps) {
   const double left = double(std::max<int64_t>(max_steps - c.warmup_steps, 1));
   const double done = std::clamp((at - W) / left, 0.0, 1.0);
   switch (c.schedule) {
-    case Schedule::kInverseSqrt: return at < W ? warm : lr * std::sqrt(std::max(W, 1.0) / at);
-    case Schedule::kInverseSqrtW1: return lr / std::sqrt(at);
-    case Schedule::kHoldInverseSqrt: return at < W ? lr : lr * std::sqrt(std::max(W, 1.0) / at);
-    case Schedule::kTFixup: return lr * std::sqrt(std::max(W, 1.0) / (std::max(W, 1.0) + at));
-    case Schedule::kConstantStep: return W > 0 && at >= W ? lr * 0.1 : lr;
+    case Schedule::kInverseSqrt:
+      return at < W ? warm : lr * std::sqrt(std::max(W, 1.0) / at);
+    case Schedule::kInverseSqrtW1:
+      return lr / std::sqrt(at);
+    case Schedule::kHoldInverseSqrt:
+      return at < W ? lr : lr * std::sqrt(std::max(W, 1.0) / at);
+    case Schedule::kTFixup:
+      return lr * std::sqrt(std::max(W, 1.0) / (std::max(W, 1.0) + at));
+    case Schedule::kConstantStep:
+      return W > 0 && at >= W ? lr * 0.1 : lr;
     case Schedule::kCosine:
       return at < W ? warm : lr * 0.5 * (1 + std::cos(std::numbers::pi * done));
-    case Schedule::kLinear: return at < W ? warm : lr * (1 - done);
+    case Schedule::kLinear:
+      return at < W ? warm : lr * (1 - done);
   }
   fail("learning_rate: unknown schedule");
 }

@@ -65,7 +65,7 @@ VerdictMonitor::VerdictMonitor(const VerdictOptions& options) : options_(options
 
 std::optional<Verdict> VerdictMonitor::add_validation(int64_t step, double nll,
                                                       std::optional<double> source_gain) {
-  if (const auto failed = verdict()) return failed;
+  if (auto failed = verdict()) return failed;
   require(state_.validations == 0 || step > state_.last_step,
           "verdict: got a validation at update ", step, " after one at update ", state_.last_step,
           ", expected a later one");
@@ -119,7 +119,7 @@ bool VerdictMonitor::is_relapse(int64_t step) const {
 }
 
 std::optional<Verdict> VerdictMonitor::add_nonfinite(int64_t step, NonfiniteValue value) {
-  if (const auto failed = verdict()) return failed;
+  if (auto failed = verdict()) return failed;
   const bool follows = state_.nonfinite_steps > 0 && step == state_.nonfinite_step + 1;
   state_.nonfinite_steps = follows ? state_.nonfinite_steps + 1 : 1;
   state_.nonfinite_step = step;

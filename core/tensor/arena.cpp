@@ -1,11 +1,11 @@
 #include "core/tensor/arena.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace fathom::core {
 namespace {
@@ -26,8 +26,9 @@ Arena::Arena(int64_t bytes) {
   void* block = mmap(nullptr, size_t(capacity_), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (block == MAP_FAILED)
-    fail<DeviceError>("arena: cannot reserve ", capacity_ >> 20, " MiB of address space: ",
-                      std::strerror(errno), "; raise the limit (ulimit -v)");
+    fail<DeviceError>("arena: cannot reserve ", capacity_ >> 20,
+                      " MiB of address space: ", std::strerror(errno),
+                      "; raise the limit (ulimit -v)");
   base_ = static_cast<std::byte*>(block);
   madvise(base_, size_t(capacity_), MADV_HUGEPAGE);  // advice only: fewer page faults
   top_ = capacity_;
@@ -36,8 +37,8 @@ Arena::Arena(int64_t bytes) {
 Arena::~Arena() { munmap(base_, size_t(capacity_)); }
 
 void Arena::note_use(int64_t wanted) {
-  require<DeviceError>(bottom_ + wanted <= top_, "arena: ", wanted >> 10, " KiB more do not fit: ",
-                       used_bytes() >> 20, " of ", capacity_ >> 20,
+  require<DeviceError>(bottom_ + wanted <= top_, "arena: ", wanted >> 10,
+                       " KiB more do not fit: ", used_bytes() >> 20, " of ", capacity_ >> 20,
                        " MiB are in use; lower batch.micro_tokens or data.max_length");
 }
 

@@ -19,8 +19,6 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   fail("train.device: got ", name, ", this build has auto, cpu and reference");
 }
 
-std::string cpu_numerics_fingerprint() {
-  return "tiles-1 " + cpu::blas_description();
-}
+std::string cpu_numerics_fingerprint() { return "tiles-1 " + cpu::blas_description(); }
 
 }  // namespace fathom::core

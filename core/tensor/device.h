@@ -23,8 +23,9 @@ class Device {
 
   // Throws InvalidArgument when the device has no kernels for `dtype`.
   void check_supports(DType dtype) const {
-    require(dtype == DType::kF32 || name_ == "reference", "device ", name_, ": computes in f32, not ",
-            to_string(dtype), "; train.precision fp64 needs train.device reference");
+    require(dtype == DType::kF32 || name_ == "reference", "device ", name_,
+            ": computes in f32, not ", to_string(dtype),
+            "; train.precision fp64 needs train.device reference");
   }
 
  private:

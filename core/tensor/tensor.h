@@ -28,7 +28,11 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(void* data, int64_t rows, int64_t cols, DType dtype, std::shared_ptr<void> owner = {})
-      : data_(data), rows_(rows), cols_(cols), stride_(cols), dtype_(dtype),
+      : data_(data),
+        rows_(rows),
+        cols_(cols),
+        stride_(cols),
+        dtype_(dtype),
         owner_(std::move(owner)) {}
 
   [[nodiscard]] bool is_empty() const { return data_ == nullptr; }

@@ -11,9 +11,12 @@ const char* to_string(StackKind kind) {
 
 const char* to_string(BlockKind kind) {
   switch (kind) {
-    case BlockKind::kSelfAttention: return "self_attention";
-    case BlockKind::kCrossAttention: return "cross_attention";
-    case BlockKind::kFeedForward: return "feed_forward";
+    case BlockKind::kSelfAttention:
+      return "self_attention";
+    case BlockKind::kCrossAttention:
+      return "cross_attention";
+    case BlockKind::kFeedForward:
+      return "feed_forward";
   }
   return "?";
 }
@@ -24,7 +27,8 @@ std::string name_of(const BlockContext& block) {
 
 Norm::Norm(ParameterStore& store, const std::string& name, int64_t width, double eps)
     : gain_(&store.add(name + ".gain", Role::kNormGain, {width})),
-      bias_(&store.add(name + ".bias", Role::kNormBias, {width})), eps_(eps) {}
+      bias_(&store.add(name + ".bias", Role::kNormBias, {width})),
+      eps_(eps) {}
 
 double TopologyOptions::number(const std::string& key, double fallback,
                                std::optional<double> above) {

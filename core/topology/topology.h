@@ -73,7 +73,8 @@ class Topology {
   [[nodiscard]] virtual Var final(const State& state) const = 0;
 };
 
-// The text of `model.topology_options`; a topology takes what it knows and `finish` refuses the rest.
+// The text of `model.topology_options`; a topology takes what it knows and `finish` refuses the
+// rest.
 class TopologyOptions {
  public:
   TopologyOptions(std::string topology, const std::map<std::string, std::string>& values)

@@ -7,6 +7,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/directory.h"
 #include "checkpoint/verify.h"
@@ -27,6 +28,20 @@ std::string value_text(const StateValue& value) {
   return text.size() <= kShown
              ? fmt::format("\"{}\"", text)
              : fmt::format("\"{}...\" ({} bytes)", text.substr(0, kShown), text.size());
+}
+
+// One line a field; a text of several lines (the config) below its name.
+void print_provenance(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items()) {
+    std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+    if (key == "counters") continue;  // of the metrics, many
+    for (size_t at = shown.find('\n'); at != shown.npos; at = shown.find('\n', at + 1))
+      if (at + 1 < shown.size()) shown.replace(at, 1, "\n  ");
+    const bool is_long = shown.find('\n') != shown.npos;
+    fmt::print("{:<14} {}{}\n", key, is_long ? "\n  " : "", shown);
+  }
 }
 
 void print_array(const Checkpoint& c, const ArrayInfo& info, size_t width) {
@@ -54,7 +69,7 @@ void inspect(const Checkpoint& c) {
       "fencing token  {}\n",
       c.path().string(), m.step, m.run_id, m.attempt, m.fencing_token);
   if (m.metric) fmt::print("metric         {} {:.6g}\n", m.metric->name, m.metric->value);
-  fmt::print("provenance     {}\n", m.provenance);
+  print_provenance(m.provenance);
   for (const auto& [name, value] : m.state)
     fmt::print("state          {} = {}\n", name, value_text(value));
   size_t width = 4;

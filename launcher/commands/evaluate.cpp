@@ -1,6 +1,7 @@
 #include "launcher/commands/evaluate.h"
 
 #include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "core/data/prepare.h"
@@ -45,9 +46,8 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
                        {"loss", number(result.nll)},
                        {"perplexity", number(std::exp(result.nll))}};
   if (!is_decoder_only) {
-    const SplitScore score =
-        score_split(*loaded.model, *loaded.device, data, config.data, prefix, *loaded.tokenizer,
-                    config.batch.micro_tokens, group);
+    const SplitScore score = score_split(*loaded.model, *loaded.device, data, config.data, prefix,
+                                         *loaded.tokenizer, config.batch.micro_tokens, group);
     json["source_gain"] = number(result.source_gain);
     json["bleu"] = score.bleu;
     json["bleu_line"] = score.line;

@@ -1,9 +1,9 @@
 #include "launcher/commands/probe.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "checkpoint/writer.h"
 #include "core/data/batch_plan.h"
@@ -19,9 +19,7 @@
 namespace fathom::launcher {
 namespace {
 
-bool is_config_file(const std::string& path) {
-  return std::filesystem::is_regular_file(path);
-}
+bool is_config_file(const std::string& path) { return std::filesystem::is_regular_file(path); }
 
 // A fresh model by a config file.
 LoadedModel new_model(const ProbeCommand& command) {
@@ -34,8 +32,9 @@ LoadedModel new_model(const ProbeCommand& command) {
 void build(LoadedModel& loaded, const core::PreparedData& data) {
   Config& config = loaded.config;
   config.model.vocabulary_size = data.tokenizer->size();
-  loaded.device = core::make_device(
-      config.train.device == DeviceChoice::kReference ? "reference" : "cpu", threads_per_rank(config));
+  loaded.device =
+      core::make_device(config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
+                        threads_per_rank(config));
   loaded.model = std::make_unique<core::Transformer>(
       config.model,
       config.train.precision == Precision::kFp64 ? core::DType::kF64 : core::DType::kF32);
@@ -53,10 +52,10 @@ void print_table(const core::Transformer& model, const StepGradient& result,
     for (size_t p = 0; p < squares.size(); ++p)
       if (model.parameters().all()[p]->name.starts_with(prefix)) g += squares[p];
     const core::BlockStatistics s = core::statistics_of(result.blocks[i++]);
-    out << fmt::format("{:<8} {:>5} {:<16} {:>12.4e} {:>10.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f}\n",
-                       core::to_string(block.stack), block.layer, core::to_string(block.kind),
-                       std::sqrt(g), s.hidden_rms, s.omega, s.omega_predicted, s.branch_share,
-                       s.cosine);
+    out << fmt::format(
+        "{:<8} {:>5} {:<16} {:>12.4e} {:>10.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f}\n",
+        core::to_string(block.stack), block.layer, core::to_string(block.kind), std::sqrt(g),
+        s.hidden_rms, s.omega, s.omega_predicted, s.branch_share, s.cosine);
   }
 }
 
@@ -90,12 +89,12 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   if (!loaded.model) build(loaded, data);
 
   const auto group = dist::make_local_group(1);
-  const std::unique_ptr<GradientStep> step = make_gradient_step(
-      *loaded.model, *loaded.device, data.train, *group[0],
-      {.reducer = {.shards = int(config.batch.shards)},
-       .micro_tokens = config.batch.micro_tokens,
-       .label_smoothing = config.optimizer.label_smoothing,
-       .seed = config.run.seed});
+  const std::unique_ptr<GradientStep> step =
+      make_gradient_step(*loaded.model, *loaded.device, data.train, *group[0],
+                         {.reducer = {.shards = int(config.batch.shards)},
+                          .micro_tokens = config.batch.micro_tokens,
+                          .label_smoothing = config.optimizer.label_smoothing,
+                          .seed = config.run.seed});
   const core::PairLengths lengths = data.train.lengths();
   const core::EpochPlan plan(lengths, config.batch, config.run.seed, 0);
   const StepGradient result = step->run(plan.batch(0), loaded.step + 1, true);

@@ -1,5 +1,6 @@
 // `fathom probe CONFIG_OR_CHECKPOINT`: one batch forward and backward, no update; the statistics of
-// every layer as a table on stdout and, with --out, every parameter's gradient in the checkpoint format.
+// every layer as a table on stdout and, with --out, every parameter's gradient in the checkpoint
+// format.
 #pragma once
 
 #include <ostream>

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
 #include "core/data/batch_plan.h"
@@ -21,15 +22,15 @@ namespace {
 // A hung peer keeps everybody in a collective for ever, so the process ends from here.
 dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group,
                              const monitoring::Log& log) {
-  return dist::Watchdog(
-      dist::Watchdog::Duration(config.dist.timeout_seconds),
-      [&group, &log](const dist::Watchdog::Expiry& e) {
-        log.error(join("watchdog: no progress for ", int64_t(e.seconds), " s in ", e.phase,
-                       " after step ", e.step, "; a peer hangs or is gone. Look at its log and start "
-                       "the run again (dist.timeout_seconds is the limit)"));
-        group.abort("watchdog", int(ExitCode::kPeer));
-        std::_Exit(int(ExitCode::kPeer));
-      });
+  return dist::Watchdog(dist::Watchdog::Duration(config.dist.timeout_seconds),
+                        [&group, &log](const dist::Watchdog::Expiry& e) {
+                          log.error(join("watchdog: no progress for ", int64_t(e.seconds), " s in ",
+                                         e.phase, " after step ", e.step,
+                                         "; a peer hangs or is gone. Look at its log and start "
+                                         "the run again (dist.timeout_seconds is the limit)"));
+                          group.abort("watchdog", int(ExitCode::kPeer));
+                          std::_Exit(int(ExitCode::kPeer));
+                        });
 }
 
 core::DType dtype_of(const Config& config) {
@@ -48,18 +49,24 @@ void keep_tokenizer(const core::PreparedData& data, const Config& config) {
 
 int exit_code_of(StopKind kind) {
   switch (kind) {
-    case StopKind::kCompleted: return int(ExitCode::kDone);
-    case StopKind::kSignalled: return int(ExitCode::kRequeue);
-    case StopKind::kFailed: return int(ExitCode::kTraining);
+    case StopKind::kCompleted:
+      return int(ExitCode::kDone);
+    case StopKind::kSignalled:
+      return int(ExitCode::kRequeue);
+    case StopKind::kFailed:
+      return int(ExitCode::kTraining);
   }
   return int(ExitCode::kTraining);
 }
 
 const char* status_of(StopKind kind) {
   switch (kind) {
-    case StopKind::kCompleted: return "completed";
-    case StopKind::kSignalled: return "interrupted";
-    case StopKind::kFailed: return "failed";
+    case StopKind::kCompleted:
+      return "completed";
+    case StopKind::kSignalled:
+      return "interrupted";
+    case StopKind::kFailed:
+      return "failed";
   }
   return "failed";
 }
@@ -94,7 +101,8 @@ void announce(const Config& config, const core::PreparedData& data, const core::
 
 int train(const TrainCommand& command, dist::Session& session) {
   dist::Communicator& group = session.world();
-  monitoring::Log log({.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()});
+  monitoring::Log log(
+      {.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()});
   Config config = load_config(command.config, command.overrides);
   check_complete(config, command.config);
   config.batch.shards = core::resolved_shards(config.batch);
@@ -166,7 +174,8 @@ int train(const TrainCommand& command, dist::Session& session) {
   if (group.rank() == 0)
     std::cerr << "fathom train: " << status_of(result.kind) << " at step " << trainer.state().step
               << ": " << result.reason
-              << (result.kind == StopKind::kSignalled ? "; saved, run the same command to go on" : "")
+              << (result.kind == StopKind::kSignalled ? "; saved, run the same command to go on"
+                                                      : "")
               << std::endl;
   return exit_code_of(result.kind);
 }

@@ -43,8 +43,8 @@ int translate(const TranslateCommand& command, std::istream& in, std::ostream& o
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return sources[a].size() < sources[b].size(); });
-  monitoring::Progress progress(
-      std::cerr, monitoring::stderr_progress("translate", int64_t(sources.size())));
+  monitoring::Progress progress(std::cerr,
+                                monitoring::stderr_progress("translate", int64_t(sources.size())));
   std::vector<std::string> translations(sources.size());
   for (size_t at = 0; at < order.size();) {
     std::vector<size_t> places;

@@ -8,9 +8,9 @@
 namespace fathom::launcher {
 
 struct TranslateCommand {
-  std::string model;           // a run directory or a checkpoint
+  std::string model;            // a run directory or a checkpoint
   int64_t batch_tokens = 2048;  // source tokens decoded at once; never changes the output
-  int threads = 0;             // 0: all cores allowed
+  int threads = 0;              // 0: all cores allowed
 };
 
 // An empty line gives an empty line; a line over data.max_length tokens is cut, with a warning.

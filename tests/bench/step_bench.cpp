@@ -6,8 +6,6 @@
 // sentence lengths N(22, 12). Random tokens; the median of nine steps after two; forward, backward
 // and Adam. FLOPs are those of the matrix products on real tokens, twice the multiply-adds, three
 // times forward.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,6 +14,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <immintrin.h>
 
 #include "core/model/transformer.h"
 #include "core/optim/adam.h"
@@ -38,7 +38,8 @@ __attribute__((target("avx2,fma"))) double peak_avx2() {
   const Clock::time_point start = Clock::now();
   constexpr int64_t kRounds = 20'000'000;
   for (int64_t i = 0; i < kRounds; ++i)
-    for (__m256& v : x) v = _mm256_fmadd_ps(v, one, one);
+#pragma GCC unroll 12
+    for (int k = 0; k < 12; ++k) x[k] = _mm256_fmadd_ps(x[k], one, one);
   const double seconds = seconds_since(start);
   float sum = 0;
   for (const __m256& v : x) sum += _mm256_cvtss_f32(v);
@@ -54,7 +55,8 @@ __attribute__((target("avx512f"))) double peak_avx512() {
   const Clock::time_point start = Clock::now();
   constexpr int64_t kRounds = 20'000'000;
   for (int64_t i = 0; i < kRounds; ++i)
-    for (__m512& v : x) v = _mm512_fmadd_ps(v, one, one);
+#pragma GCC unroll 12
+    for (int k = 0; k < 12; ++k) x[k] = _mm512_fmadd_ps(x[k], one, one);
   const double seconds = seconds_since(start);
   float sum = 0;
   for (const __m512& v : x) sum += _mm512_cvtss_f32(v);
@@ -68,9 +70,8 @@ double fma_peak(int threads) {
   std::vector<double> rates(size_t(threads), 0.0);
   std::vector<std::thread> workers;
   for (double& rate : rates)
-    workers.emplace_back([&rate] {
-      rate = __builtin_cpu_supports("avx512f") ? peak_avx512() : peak_avx2();
-    });
+    workers.emplace_back(
+        [&rate] { rate = __builtin_cpu_supports("avx512f") ? peak_avx512() : peak_avx2(); });
   double sum = 0;
   for (size_t i = 0; i < workers.size(); ++i) {
     workers[i].join();
@@ -88,7 +89,8 @@ struct Shape {
 Shape shape_of(const std::string& name) {
   Shape s;
   const bool is_small = name == "small-e12d12";
-  require(is_small || name == "iwslt-e6d6" || name == "iwslt-e12d12", "step_bench: unknown shape ", name);
+  require(is_small || name == "iwslt-e6d6" || name == "iwslt-e12d12", "step_bench: unknown shape ",
+          name);
   s.model.topology = "residual";
   s.model.encoder_layers = s.model.decoder_layers = name == "iwslt-e6d6" ? 6 : 12;
   s.model.width = is_small ? 128 : 256;
@@ -110,7 +112,8 @@ double step_flops(const ModelConfig& m, const PackedBatch& batch) {
   encoder += S * (4 * d * d + 2 * d * f);
   decoder += T * (6 * d * d + 2 * d * f) + S * 2 * d * d;
   for (int64_t i = 0; i < batch.sentences(); ++i) {
-    const double n = batch.source_segments.length[size_t(i)], t = batch.target_segments.length[size_t(i)];
+    const double n = batch.source_segments.length[size_t(i)],
+                 t = batch.target_segments.length[size_t(i)];
     encoder += 2 * d * n * n;
     decoder += 2 * d * t * t + 2 * d * t * n;
   }
@@ -138,11 +141,13 @@ int main(int argc, char** argv) {
   for (int64_t cost = 0;;) {
     TokenPair pair;
     const auto length = [&] {
-      return std::clamp<int64_t>(std::llround(shape.mean + shape.deviation * chance.normal(draw++)), 2, 100);
+      return std::clamp<int64_t>(std::llround(shape.mean + shape.deviation * chance.normal(draw++)),
+                                 2, 100);
     };
     for (std::vector<int32_t>* side : {&pair.source, &pair.target})
       for (int64_t n = length() - 1; n > 0; --n)
-        side->push_back(int32_t(2 + chance.bits(draw++) % uint64_t(shape.model.vocabulary_size - 2)));
+        side->push_back(
+            int32_t(2 + chance.bits(draw++) % uint64_t(shape.model.vocabulary_size - 2)));
     cost += int64_t(std::max(pair.source.size(), pair.target.size())) + 1;
     if (cost > shape.tokens) break;
     order.push_back(int64_t(pairs.size()));
@@ -163,9 +168,10 @@ int main(int argc, char** argv) {
   }
   std::nth_element(times.begin(), times.begin() + 4, times.end());
   const double flops = step_flops(shape.model, batch), peak = fma_peak(threads);
-  std::printf("%s, %d threads: %.0f target tokens/s, %.1f GFLOP/s of a peak of %.1f (share %.2f), "
-              "arena %.0f MiB\n",
-              name.c_str(), threads, double(batch.target.size()) / times[4], flops / times[4] * 1e-9,
-              peak * 1e-9, flops / times[4] / peak, double(device->arena().peak_bytes()) / 1048576);
+  std::printf(
+      "%s, %d threads: %.0f target tokens/s, %.1f GFLOP/s of a peak of %.1f (share %.2f), "
+      "arena %.0f MiB\n",
+      name.c_str(), threads, double(batch.target.size()) / times[4], flops / times[4] * 1e-9,
+      peak * 1e-9, flops / times[4] / peak, double(device->arena().peak_bytes()) / 1048576);
   return 0;
 }
