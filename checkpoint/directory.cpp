@@ -215,12 +215,15 @@ std::vector<fs::path> candidates(const fs::path& path) {
   return paths;
 }
 
-Checkpoint open_checkpoint(const fs::path& path) {
+Checkpoint open_checkpoint(const fs::path& path,
+                           const std::function<void(const Skipped&)>& on_skipped) {
   const std::vector<fs::path> paths = candidates(path);
   if (paths.size() == 1) return Checkpoint::open(paths.front());
   Found found = CheckpointDirectory::open(fs::canonical(path)).newest_valid();
   require<CheckpointError>(found.checkpoint.has_value(), "checkpoint: ", path.string(),
                            " has no valid checkpoint, all are damaged:", reasons(found.skipped));
+  if (on_skipped)
+    for (const Skipped& skipped : found.skipped) on_skipped(skipped);
   return std::move(*found.checkpoint);
 }
 

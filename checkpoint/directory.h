@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -84,7 +85,9 @@ class CheckpointDirectory {
 
 // `path` is a checkpoint, or a run directory: its newest valid one then. Links in it are followed.
 // CheckpointError, listing why each candidate was refused.
-[[nodiscard]] Checkpoint open_checkpoint(const std::filesystem::path& path);
+// `on_skipped` hears of each damaged one that is passed over.
+[[nodiscard]] Checkpoint open_checkpoint(
+    const std::filesystem::path& path, const std::function<void(const Skipped&)>& on_skipped = {});
 
 // The checkpoint directories that `path` means: itself, or all of a run directory, newest first.
 // CheckpointError if it is neither.

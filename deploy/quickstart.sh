@@ -6,7 +6,7 @@
 #
 #   --seeds N   train every topology with seeds 1..N (default 1)
 #   --steps N   optimizer steps of a run (default: what configs/quickstart.yaml says)
-#   --ranks N   MPI processes (default 2)
+#   --ranks N   MPI processes, 1 or 2: the config cuts a batch into two shards (default 2)
 #   --keep      move the runs of an earlier quickstart aside and train anew
 #
 # Without --keep it goes on where it was stopped (Ctrl-C), and trains nothing twice. Exit codes: 0 the
@@ -120,14 +120,15 @@ train() {  # TOPOLOGY SEED
   local run=runs/$name
   local log=$run/train.log
   mkdir -p "$run"
-  : >"$log"
+  touch "$log"
+  shown=$(($(wc -l <"$log") + 1))
   read_last_step "$run" || true
   local first_step=$step first_second=$SECONDS
   say "$1, seed $2: $run"
   set -m # a process group of its own: the terminal's Ctrl-C reaches this script only
   mpirun -np "$ranks" --bind-to none --oversubscribe "$fathom" train "$config" \
     model.topology="$1" run.seed="$2" run.directory="$run" run.name="$name" \
-    ${steps:+train.max_steps="$steps"} >"$log" 2>&1 </dev/null &
+    ${steps:+train.max_steps="$steps"} >>"$log" 2>&1 </dev/null &
   trainer=$!
   set +m
   [[ $is_stopped == no ]] || on_signal

@@ -1,7 +1,9 @@
 #include "launcher/command_line.h"
 
+#include <chrono>
 #include <functional>
 #include <iostream>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -27,9 +29,11 @@ using Action = std::function<int()>;
 int on_all_ranks(const std::function<int(dist::Session&)>& command) {
   const std::unique_ptr<dist::Session> session = dist::start();
   dist::Communicator& world = session->world();
+  // What all ranks meet, rank 0 says for them: the others give it the time to.
   const auto end_all = [&](int code, const std::string& text) {
     if (world.size() == 1) return;
-    std::cerr << "fathom: rank " << world.rank() << ": " << text << std::endl;
+    if (world.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::cerr << join("fathom: rank ", world.rank(), ": ", text, "\n") << std::flush;
     world.abort(text, code);
   };
   try {
@@ -78,7 +82,9 @@ void add_translate(CLI::App& app, Action& action) {
   sub->add_option("model", c->model, "A run directory or a checkpoint")->required();
   sub->add_option("--batch-tokens", c->batch_tokens, "Source tokens decoded at once")
       ->capture_default_str();
-  sub->add_option("--threads", c->threads, "0: all cores allowed")->capture_default_str();
+  sub->add_option("--threads", c->threads, "0: all cores allowed")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   sub->callback([c, &action] { action = [c] { return translate(*c, std::cin, std::cout); }; });
 }
 
@@ -89,7 +95,9 @@ void add_evaluate(CLI::App& app, Action& action) {
   sub->add_option("--split", c->split, "valid or test")->capture_default_str();
   sub->add_option("--sentences", c->sentences, "Only the first so many; 0: all");
   sub->add_option("--samples", c->samples, "Translations to show");
-  sub->add_option("--threads", c->threads, "0: all cores allowed")->capture_default_str();
+  sub->add_option("--threads", c->threads, "0: all cores allowed")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   sub->callback([c, &action] {
     action = [c] {
       return on_all_ranks([c](dist::Session& s) { return evaluate(*c, s, std::cout); });

@@ -5,11 +5,16 @@
 #include "launcher/cores.h"
 #include "launcher/provenance.h"
 #include "launcher/train_state.h"
+#include "monitoring/log.h"
 
 namespace fathom::launcher {
 
 LoadedModel load_model(const std::string& path, int threads) {
-  const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);
+  const monitoring::Log log({.level = monitoring::LogLevel::kInfo});
+  const checkpoint::Checkpoint source =
+      checkpoint::open_checkpoint(path, [&log](const checkpoint::Skipped& skipped) {
+        log.warn(join("skipped checkpoint ", skipped.path.string(), ": ", skipped.reason));
+      });
   const std::string text = provenance_text(source.manifest().provenance, "config");
   require<CheckpointError>(!text.empty(), source.path().string(),
                            ": carries no config; was it written by another program?");

@@ -61,7 +61,7 @@ TrainResult Trainer::run() {
   last_save_seconds_ = monotonic_seconds();
   parts_.recorder.state(monitoring::RunState::kTrain);
   bool is_interrupted = false;
-  while (!is_interrupted && !is_complete() && !verdict_.verdict()) {
+  while (!is_interrupted && !is_complete(config_, state_) && !verdict_.verdict()) {
     next_step();
     if (wants_validation()) validate();
     const Wishes wishes = agree();
@@ -69,7 +69,7 @@ TrainResult Trainer::run() {
     if (wishes.save && !is_interrupted) save();
   }
   TrainResult result;
-  if (is_interrupted && !is_complete() && !verdict_.verdict()) {
+  if (is_interrupted && !is_complete(config_, state_) && !verdict_.verdict()) {
     result = {.kind = StopKind::kSignalled, .reason = "a signal asked for it", .validation = {}};
   } else {
     // A validation that only the end asks for leaves no trace in the state: going on from here with
@@ -111,11 +111,11 @@ TrainResult Trainer::final_result() {
           .validation = {}};
 }
 
-bool Trainer::is_complete() const {
-  const TrainConfig& c = config_.train;
-  return (c.max_steps > 0 && state_.step >= c.max_steps) ||
-         (c.max_epochs > 0 && state_.epoch >= c.max_epochs) ||
-         (c.patience > 0 && state_.validations_without_gain >= c.patience);
+bool is_complete(const Config& config, const TrainState& state) {
+  const TrainConfig& c = config.train;
+  return (c.max_steps > 0 && state.step >= c.max_steps) ||
+         (c.max_epochs > 0 && state.epoch >= c.max_epochs) ||
+         (c.patience > 0 && state.validations_without_gain >= c.patience);
 }
 
 void Trainer::next_step() {

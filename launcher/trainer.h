@@ -37,6 +37,9 @@ struct TrainResult {
   std::optional<Validation> validation;  // the last one
 };
 
+// Nothing is left to train.
+[[nodiscard]] bool is_complete(const Config& config, const TrainState& state);
+
 class Trainer {
  public:
   // `state` is where a resume goes on, or a fresh one.
@@ -47,9 +50,6 @@ class Trainer {
   // Collective. Trains until the config, a verdict or a signal ends it; the last step is saved.
   // IoError when that last save fails.
   [[nodiscard]] TrainResult run();
-
-  // Nothing is left to train.
-  [[nodiscard]] bool is_complete() const;
 
  private:
   void next_step();

@@ -17,8 +17,8 @@ constexpr std::string_view kSide[] = {"side"}, kPhase[] = {"phase"}, kReason[] =
                            kBlock[] = {"stack", "layer", "block"};
 
 constexpr std::string_view kSides[] = {"source", "target"};
-constexpr std::string_view kPhases[] = {"data",      "forward",    "backward",   "reduce",
-                                        "optimizer", "statistics", "checkpoint", "validation"};
+constexpr std::string_view kPhases[] = {"forward",   "backward",   "reduce",
+                                        "optimizer", "checkpoint", "validation"};
 constexpr std::string_view kSkipReasons[] = {"nonfinite"};
 constexpr std::string_view kPlaces[] = {"loss", "gradient"};
 constexpr std::string_view kDropReasons[] = {"empty_source", "empty_target",    "too_long",

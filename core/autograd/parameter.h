@@ -1,6 +1,7 @@
 // Parameters and the flat buffers they live in. Weights, gradients and both Adam moments are four
-// buffers with one layout: the order in which backward finishes the gradients, so that the
-// reducer's buckets fill from front to back while backward is still running.
+// buffers with one layout: the reverse of the order of declaration, which is that of first use.
+// This is (to within a block) the order in which backward finishes the gradients, so the reducer's
+// buckets fill from front to back while backward is still running.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,13 @@ using checkpoint::ArrayInfo;
 using checkpoint::Checkpoint;
 using checkpoint::StateValue;
 
+Checkpoint open(const std::string& path) {
+  return checkpoint::open_checkpoint(path, [](const checkpoint::Skipped& skipped) {
+    fmt::print(stderr, "fathom: skipped checkpoint {}: {}\n", skipped.path.string(),
+               skipped.reason);
+  });
+}
+
 std::string value_text(const StateValue& value) {
   if (const auto* v = std::get_if<int64_t>(&value)) return fmt::format("{}", *v);
   if (const auto* v = std::get_if<double>(&value)) return fmt::format("{:.17g}", *v);
@@ -150,7 +157,7 @@ int diff_values(const Checkpoint& a, const Checkpoint& b) {
 }  // namespace
 
 int checkpoint_inspect(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) inspect(checkpoint::open_checkpoint(path));
+  for (const std::string& path : paths) inspect(open(path));
   return int(ExitCode::kDone);
 }
 
@@ -167,8 +174,8 @@ int checkpoint_verify(const std::vector<std::string>& paths) {
 }
 
 int checkpoint_diff(const std::string& a, const std::string& b) {
-  const Checkpoint first = checkpoint::open_checkpoint(a);
-  const Checkpoint second = checkpoint::open_checkpoint(b);
+  const Checkpoint first = open(a);
+  const Checkpoint second = open(b);
   const int differences = diff_arrays(first, second) + diff_values(first, second);
   if (differences == 0) fmt::print("identical\n");
   return differences == 0 ? 0 : 1;

@@ -134,6 +134,13 @@ int train(const TrainCommand& command, dist::Session& session) {
     model.initialise(config.run.seed);
     if (!command.init_from.empty()) load_weights(command.init_from, model, group);
   }
+  // A run that has failed is judged again, and says why again.
+  const bool has_failed =
+      group.all_reduce_max(group.rank() == 0 && last_status(config) == "failed") != 0;
+  if (is_complete(config, loaded) && resume.resumes && !has_failed) {
+    log.info(join("already complete at step ", loaded.step, "; raise train.max_steps to go on"));
+    return int(ExitCode::kDone);
+  }
   Recorder recorder(config, config.run.directory, resume.resumes ? loaded.step : -1, group.rank(),
                     group.size(), log);
   if (resume.checkpoint)
@@ -155,13 +162,6 @@ int train(const TrainCommand& command, dist::Session& session) {
                    .attempt = resume.attempt},
                   loaded);
   resume.checkpoint.reset();  // its memory is no longer needed
-  // A run that has failed is judged again, and says why again.
-  const bool has_failed =
-      group.all_reduce_max(group.rank() == 0 && last_status(config) == "failed") != 0;
-  if (trainer.is_complete() && resume.resumes && !has_failed) {
-    log.info(join("already complete at step ", loaded.step, "; raise train.max_steps to go on"));
-    return int(ExitCode::kDone);
-  }
   const TrainResult result = trainer.run();
 
   monitoring::Object more;
