@@ -128,7 +128,8 @@ void add_running_keys(std::vector<Key>& keys) {
   add_monitoring_keys(keys);
   keys.push_back(integer_key(
       "verdict.after", [](auto& c) -> auto& { return c.verdict.after; }, 0, kMostSteps,
-      "Step from which a run may be judged failed by plateau or blindness. 0: the smaller of half of max_steps "
+      "Step from which a run may be judged failed by plateau or blindness. 0: the smaller of half "
+      "of max_steps "
       "and "
       "the larger of 8000 and twice the warm-up (4000 if the schedule has none)."));
 }
