@@ -93,8 +93,9 @@ void add_evaluate(CLI::App& app, Action& action) {
   const auto c = std::make_shared<EvaluateCommand>();
   sub->add_option("model", c->model, "A run directory or a checkpoint")->required();
   sub->add_option("--split", c->split, "valid or test")->capture_default_str();
-  sub->add_option("--sentences", c->sentences, "Only the first so many; 0: all");
-  sub->add_option("--samples", c->samples, "Translations to show");
+  sub->add_option("--sentences", c->sentences, "Only the first so many; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--samples", c->samples, "Translations to show")->check(CLI::NonNegativeNumber);
   sub->add_option("--threads", c->threads, "0: all cores allowed")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

@@ -1,14 +1,37 @@
 // From here to a kernel in six calls: train -> Trainer::run -> next_step -> GradientStep::run ->
 // Transformer::losses -> linear -> the device's kernel.
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <new>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "core/base/error.h"
 #include "launcher/command_line.h"
 
+namespace {
+
+// A file opened later must not become somebody's stdout, and a limit on file sizes is an error of
+// the write, not the end of the process.
+void make_safe() {
+  while (true) {
+    const int fd = open("/dev/null", O_RDWR);
+    if (fd < 0) break;
+    if (fd > 2) {
+      close(fd);
+      break;
+    }
+  }
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using fathom::ExitCode;
+  make_safe();
   try {
     return fathom::launcher::run_command_line(argc, argv);
   } catch (const fathom::Error& error) {

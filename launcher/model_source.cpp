@@ -1,6 +1,7 @@
 #include "launcher/model_source.h"
 
 #include "checkpoint/directory.h"
+#include "core/data/files.h"
 #include "launcher/config/load.h"
 #include "launcher/cores.h"
 #include "launcher/provenance.h"
@@ -30,6 +31,11 @@ LoadedModel load_model(const std::string& path, int threads) {
   require<DataError>(std::filesystem::exists(tokenizer), tokenizer.string(),
                      ": missing; a checkpoint is used where it lies in its run directory");
   out.tokenizer = std::make_unique<core::Tokenizer>(core::Tokenizer::load(tokenizer));
+  const std::string trained_with = provenance_text(source.manifest().provenance, "tokenizer");
+  require<DataError>(
+      trained_with.empty() || trained_with == core::content_hash(out.tokenizer->bytes()),
+      tokenizer.string(), ": is not the tokenizer that ", source.path().string(),
+      " was trained with; put that one back");
   out.config.model.vocabulary_size = out.tokenizer->size();
 
   const bool is_f64 = out.config.train.precision == Precision::kFp64;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/data/files.h"
 #include "core/tensor/device.h"
 #include "launcher/config/show.h"
 #include "launcher/version.h"
@@ -13,6 +14,7 @@ std::string provenance_json(const Config& config, const core::PreparedData& data
   const nlohmann::json json = {{"config", to_yaml(config)},
                                {"config_hash", config_hash(config)},
                                {"data", data.content_hash},
+                               {"tokenizer", core::content_hash(data.tokenizer->bytes())},
                                {"version", version()},
                                {"commit", commit()},
                                {"numerics", core::cpu_numerics_fingerprint()},

@@ -45,6 +45,9 @@ struct Resume {
 [[nodiscard]] core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
                                               const monitoring::Log& log);
 
+// A run goes on with the tokens it was started with. DataError when the texts have changed since.
+void check_same_data(const Resume& resume, const core::PreparedData& data);
+
 // All ranks must have the same config, program, numerics and data.
 void check_ranks_agree(const Config& config, const core::PreparedData& data,
                        dist::Communicator& group);

@@ -66,7 +66,8 @@ TrainResult Trainer::run() {
     if (wants_validation()) validate();
     const Wishes wishes = agree();
     is_interrupted = wishes.stop;
-    if (wishes.save && !is_interrupted) save();
+    const bool is_best = config_.checkpoint.keep_best > 0 && state_.best_step == state_.step;
+    if ((wishes.save || is_best) && !is_interrupted) save();
   }
   TrainResult result;
   if (is_interrupted && !is_complete(config_, state_) && !verdict_.verdict()) {
@@ -233,6 +234,7 @@ void Trainer::validate() {
                .bleu;
   validated_step_ = state_.step;
   last_validation_ = result;
+  last_bleu_ = bleu;
   keep_track(result, bleu);
   parts_.recorder.validation(state_.step, result, bleu, monotonic_seconds() - start);
   parts_.recorder.state(monitoring::RunState::kTrain);
@@ -254,6 +256,18 @@ void Trainer::keep_track(const Validation& result, double bleu) {
   }
 }
 
+// What keep_best compares: the validation of this very step, where there was one.
+std::optional<checkpoint::Metric> Trainer::metric() const {
+  if (!last_validation_ || validated_step_ != state_.step) return std::nullopt;
+  if (config_.train.best_metric == BestMetric::kBleu)
+    return checkpoint::Metric{
+        .name = "validation_bleu", .value = last_bleu_, .better = checkpoint::Better::kHigher};
+  if (!std::isfinite(last_validation_->nll)) return std::nullopt;
+  return checkpoint::Metric{.name = "validation_loss",
+                            .value = last_validation_->nll,
+                            .better = checkpoint::Better::kLower};
+}
+
 bool Trainer::save() {
   const dist::Watchdog::Section section(parts_.watchdog, "save", kSectionLimit);
   parts_.recorder.state(monitoring::RunState::kSave);
@@ -270,11 +284,7 @@ bool Trainer::save() {
       info.attempt = parts_.attempt;
       info.provenance = provenance_json(config_, parts_.data, parts_.group.size(),
                                         parts_.recorder.counters_json());
-      if (last_validation_ && validated_step_ == state_.step &&
-          std::isfinite(last_validation_->nll))
-        info.metric = checkpoint::Metric{.name = "validation_loss",
-                                         .value = last_validation_->nll,
-                                         .better = checkpoint::Better::kLower};
+      info.metric = metric();
       const checkpoint::Saved saved =
           parts_.checkpoints->save(archive, info,
                                    {.keep_last = config_.checkpoint.keep_last,

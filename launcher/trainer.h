@@ -60,6 +60,7 @@ class Trainer {
   void validate();
   [[nodiscard]] bool wants_validation() const;
   void keep_track(const Validation& result, double bleu);
+  [[nodiscard]] std::optional<checkpoint::Metric> metric() const;
   // True when the checkpoint is there.
   bool save();
   struct Wishes {
@@ -79,6 +80,7 @@ class Trainer {
   int64_t saved_step_ = -1, validated_step_ = -1;
   double last_save_seconds_ = 0;  // monotonic
   std::optional<Validation> last_validation_;
+  double last_bleu_ = 0;
 };
 
 }  // namespace fathom::launcher

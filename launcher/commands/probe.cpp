@@ -82,6 +82,8 @@ int probe(const ProbeCommand& command, std::ostream& out) {
       is_config_file(command.source) ? new_model(command) : load_model(command.source);
   require(is_config_file(command.source) || command.overrides.empty(), command.source,
           ": a checkpoint's config cannot be changed; key=value needs a config file");
+  require(command.out.empty() || !std::filesystem::exists(command.out), "--out: ", command.out,
+          " is already there; name a directory that is not");
   Config& config = loaded.config;
   config.batch.shards = core::resolved_shards(config.batch);
   const core::PreparedData data =

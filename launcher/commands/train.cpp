@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/batch_plan.h"
+#include "core/data/files.h"
 #include "launcher/config/load.h"
 #include "launcher/cores.h"
 #include "launcher/provenance.h"
@@ -42,9 +43,8 @@ const char* device_name(DeviceChoice device) {
 }
 
 void keep_tokenizer(const core::PreparedData& data, const Config& config) {
-  std::filesystem::copy_file(data.directory / "tokenizer.model",
-                             std::filesystem::path(config.run.directory) / "tokenizer.model",
-                             std::filesystem::copy_options::overwrite_existing);
+  core::write_file(std::filesystem::path(config.run.directory) / "tokenizer.model",
+                   data.tokenizer->bytes());
 }
 
 int exit_code_of(StopKind kind) {
@@ -92,8 +92,9 @@ void announce(const Config& config, const core::PreparedData& data, const core::
     recorder.event("resumed", {{"step", step}, {"from", from}, {"attempt", resume.attempt}});
   } else {
     recorder.event("started", {{"step", step}, {"ranks", ranks}, {"run_id", resume.run_id}});
-    for (const auto& [split, report] : data.reports)
-      if (split == "train") recorder.dropped(report.counts);
+    const core::DropCounts& dropped = data.reports.at("train").counts;
+    recorder.dropped(dropped);
+    if (!dropped.empty()) log.info("left out of training: " + core::describe(dropped));
   }
 }
 
@@ -116,6 +117,7 @@ int train(const TrainCommand& command, dist::Session& session) {
   RunDirectory run = open_run_directory(config, group.rank(), log);
   Resume resume = decide_resume(config, command.resume, run, group, log);
   const core::PreparedData data = prepare_data(config, group, log);
+  check_same_data(resume, data);
   check_ranks_agree(config, data, group);
   config.model.vocabulary_size = data.tokenizer->size();
   if (group.rank() == 0) keep_tokenizer(data, config);
@@ -138,7 +140,8 @@ int train(const TrainCommand& command, dist::Session& session) {
   const bool has_failed =
       group.all_reduce_max(group.rank() == 0 && last_status(config) == "failed") != 0;
   if (is_complete(config, loaded) && resume.resumes && !has_failed) {
-    log.info(join("already complete at step ", loaded.step, "; raise train.max_steps to go on"));
+    log.info(join("already complete at step ", loaded.step,
+                  "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
     return int(ExitCode::kDone);
   }
   Recorder recorder(config, config.run.directory, resume.resumes ? loaded.step : -1, group.rank(),

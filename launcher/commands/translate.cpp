@@ -1,6 +1,7 @@
 #include "launcher/commands/translate.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <numeric>
 #include <vector>
@@ -24,6 +25,8 @@ std::vector<std::vector<int32_t>> read_sources(std::istream& in, const LoadedMod
                   " (data.max_length)"));
     sources.back().resize(longest);
   }
+  require<IoError>(!in.bad() && (&in != &std::cin || std::ferror(stdin) == 0),
+                   "translate: standard input cannot be read; is it a directory?");
   return sources;
 }
 

@@ -64,6 +64,12 @@ bool resume_allowed(std::string_view key) {
 }
 
 void check_resume(const Config& old_config, const Config& new_config) {
+  const core::Schedule schedule = old_config.optimizer.schedule;
+  require((schedule != core::Schedule::kCosine && schedule != core::Schedule::kLinear) ||
+              old_config.train.max_steps == new_config.train.max_steps,
+          "resume: train.max_steps: got ", new_config.train.max_steps,
+          ", but the run was started with ", old_config.train.max_steps,
+          " and its optimizer.schedule ends there; put it back, or start a new run");
   for (const Difference& difference : differences(old_config, new_config))
     require(resume_allowed(difference.key), "resume: ", difference.key, ": got ",
             difference.new_value, ", but the run was started with ", difference.old_value,

@@ -288,6 +288,86 @@ class Verdicts(Errors):
         self.train(runs[0], *overflow, code=5)
 
 
+class NothingIsLost(Errors):
+    """What a user has stays, and what would silently become another run is refused."""
+
+    def test_probe_never_replaces_what_is_there(self):
+        kept = self.directory / "precious"
+        kept.mkdir()
+        (kept / "thesis.txt").write_text("mine")
+        self.refuse(2, "--out", "already there",
+                    command=("probe", self.config, "--out", kept))
+        self.assertEqual((kept / "thesis.txt").read_text(), "mine")
+        self.fathom("probe", self.config, "--out", self.directory / "gradients")
+        self.fathom("checkpoint", "verify", self.directory / "gradients")
+
+    def test_a_resume_on_other_texts_is_refused(self):
+        corpus = self.directory / "changing"
+        shutil.copytree(self.directory / "corpus", corpus)
+        data = [f"data.{split}={corpus / split}" for split in ("train", "valid", "test")]
+        run = self.run_directory("run")
+        self.train(run, *data, "train.max_steps=3")
+        tokenizer = (run.path / "tokenizer.model").read_bytes()
+        for path in corpus.glob("train.*"):
+            lines = path.read_text().splitlines()
+            path.write_text("\n".join(lines[10:] + lines[:9] + ["zu zu"]) + "\n")
+        for ranks in (0, 2):
+            result = self.train(run, *data, "train.max_steps=6", ranks=ranks, code=3)
+            self.assertRegex(result.stderr, "data.train: .* the texts have changed")
+        self.assertEqual((run.path / "tokenizer.model").read_bytes(), tokenizer)
+
+    def test_another_tokenizer_beside_a_checkpoint_is_refused(self):
+        runs = [self.run_directory(name) for name in ("one", "two")]
+        self.train(runs[0], "train.max_steps=2")
+        self.train(runs[1], "train.max_steps=2", "data.vocabulary_size=70")
+        shutil.copy(runs[1].path / "tokenizer.model", runs[0].path / "tokenizer.model")
+        self.refuse(3, "tokenizer.model", "trained with", command=("translate", runs[0].path))
+
+    def test_a_schedule_that_ends_at_max_steps_cannot_be_prolonged(self):
+        for schedule in ("cosine", "linear"):
+            run = self.run_directory(schedule)
+            how = (f"optimizer.schedule={schedule}", "optimizer.warmup_steps=2")
+            self.train(run, *how, "train.max_steps=4")
+            self.refuse_training(2, "train.max_steps", "got 8", "with 4", run=run,
+                                 overrides=(*how, "train.max_steps=8"))
+
+    def test_the_best_validation_is_kept(self):
+        run = self.run_directory("run")
+        # So large a rate soon makes it worse.
+        self.train(run, "train.max_steps=12", "train.validate_every=3", "checkpoint.keep_last=1",
+                   "optimizer.learning_rate=3", "optimizer.warmup_steps=3", code=None)
+        best = min(run.events("validated"), key=lambda v: v["validation_loss"])["step"]
+        self.assertLess(best, 12)
+        names = [path.name for path in run.checkpoints()]
+        self.assertIn(f"step-{best:08d}", names)
+        self.assertEqual((run.path / "checkpoints" / "best").read_text().strip(),
+                         f"step-{best:08d}")
+
+    def test_closed_descriptors_put_no_log_into_the_run(self):
+        run = self.run_directory("run")
+        words = fathom.command("train", self.config, f"run.directory={run.path}",
+                               "train.max_steps=3")
+        shell = " ".join(map(str, words)) + " <&- >&- 2>&-"
+        subprocess.run(["bash", "-c", shell], cwd=self.directory, check=True, timeout=60)
+        for name in ("metrics", "layers", "events"):
+            for line in (run.path / f"{name}.jsonl").read_text().splitlines():
+                json.loads(line)
+
+    def test_a_limit_on_file_sizes_is_an_error_of_the_save(self):
+        run = self.run_directory("run")
+        words = fathom.command("train", self.config, f"run.directory={run.path}",
+                               "train.max_steps=3")
+        shell = "ulimit -f 64; exec " + " ".join(map(str, words))
+        result = subprocess.run(["bash", "-c", shell], cwd=self.directory, timeout=60,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 6, result.stderr)
+        self.assertTrue(result.stderr.splitlines()[-1].startswith("fathom: "), result.stderr)
+
+    def test_bleu_needs_something_to_translate(self):
+        self.refuse_training(2, "train.best_metric", overrides=(
+            "model.kind=decoder", "model.depth=D2", "train.best_metric=bleu"))
+
+
 class Models(Errors):
     """translate and evaluate on what is no usable model."""
 
@@ -308,6 +388,17 @@ class Models(Errors):
     def test_no_such_model(self):
         for verb in ("translate", "evaluate"):
             self.refuse(4, "nowhere", command=(verb, "nowhere"))
+
+    def test_a_source_that_cannot_be_read(self):
+        words = " ".join(map(str, fathom.command("translate", self.trained.path)))
+        result = subprocess.run(["bash", "-c", words + " < /"], cwd=self.directory, timeout=60,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 6, result.stderr)
+
+    def test_counts_below_zero(self):
+        for option in ("--sentences", "--samples", "--threads"):
+            self.refuse(2, option, command=("evaluate", self.trained.path, option, "-1"))
+        self.refuse(2, "--threads", command=("translate", self.trained.path, "--threads", "5000"))
 
     def test_a_directory_without_a_checkpoint(self):
         self.refuse(4, "neither a checkpoint nor a run", command=("translate", self.directory))
