@@ -146,8 +146,9 @@ core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
 void check_same_data(const Resume& resume, const core::PreparedData& data) {
   if (!resume.checkpoint) return;
   const std::string old = provenance_text(resume.checkpoint->manifest().provenance, "data");
-  require<DataError>(old.empty() || old == data.content_hash, "data.train: the tokens are ",
-                     data.content_hash, ", but the run was started with ", old,
+  require<DataError>(old.empty() || old == data.content_hash,
+                     "data: the tokens of train, valid and test are ", data.content_hash,
+                     ", but the run was started with ", old,
                      ": the texts have changed; put them back, or start a new run in another "
                      "run.directory");
 }

@@ -36,7 +36,7 @@ Arena::Arena(int64_t bytes) {
 
 Arena::~Arena() { munmap(base_, size_t(capacity_)); }
 
-void Arena::note_use(int64_t wanted) {
+void Arena::check_room(int64_t wanted) {
   require<DeviceError>(bottom_ + wanted <= top_, "arena: ", wanted >> 10,
                        " KiB more do not fit: ", used_bytes() >> 20, " of ", capacity_ >> 20,
                        " MiB are in use; lower batch.micro_tokens or data.max_length");
@@ -44,7 +44,7 @@ void Arena::note_use(int64_t wanted) {
 
 Tensor Arena::bottom(int64_t rows, int64_t cols, DType dtype) {
   const int64_t bytes = aligned_bytes(rows, cols, dtype);
-  note_use(bytes);
+  check_room(bytes);
   Tensor t(base_ + bottom_, rows, cols, dtype);
   bottom_ += bytes;
   peak_ = std::max(peak_, used_bytes());
@@ -53,7 +53,7 @@ Tensor Arena::bottom(int64_t rows, int64_t cols, DType dtype) {
 
 Tensor Arena::top(int64_t rows, int64_t cols, DType dtype) {
   const int64_t bytes = aligned_bytes(rows, cols, dtype);
-  note_use(bytes);
+  check_room(bytes);
   top_ -= bytes;
   const int64_t offset = top_;
   blocks_.emplace(offset, true);

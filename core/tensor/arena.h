@@ -34,7 +34,7 @@ class Arena {
 
  private:
   void free_top(int64_t offset);
-  void note_use(int64_t wanted);
+  void check_room(int64_t wanted);
 
   std::byte* base_ = nullptr;
   int64_t capacity_ = 0;
