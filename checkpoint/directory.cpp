@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <optional>
 #include <set>
 
 #include <fcntl.h>
@@ -202,10 +204,26 @@ std::vector<fs::path> CheckpointDirectory::discard_after(int64_t step) {
   return deleted;
 }
 
+namespace {
+
+// The checkpoint that a hint file, `latest` or `best`, names; none if `file` is no such file.
+std::optional<fs::path> pointed_at(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
+  std::ifstream in(file);
+  std::string name;
+  std::getline(in, name);
+  if (!parse_step_name(name)) return std::nullopt;
+  return file.parent_path() / name;
+}
+
+}  // namespace
+
 std::vector<fs::path> candidates(const fs::path& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   require<CheckpointError>(!error, "checkpoint: ", path.string(), ": ", error.message());
+  if (const std::optional<fs::path> pointed = pointed_at(real)) return {*pointed};
   if (fs::exists(real / kManifestName, error) || parse_step_name(real.filename().string()))
     return {real};
   std::vector<fs::path> paths;

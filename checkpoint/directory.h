@@ -83,14 +83,14 @@ class CheckpointDirectory {
   const RunLock* lock_;
 };
 
-// `path` is a checkpoint, or a run directory: its newest valid one then. Links in it are followed.
-// CheckpointError, listing why each candidate was refused.
-// `on_skipped` hears of each damaged one that is passed over.
+// `path` is a checkpoint or a hint file, or a run directory: its newest valid one then. Links in it
+// are followed. CheckpointError, listing why each candidate was refused. `on_skipped` hears of each
+// damaged one that is passed over.
 [[nodiscard]] Checkpoint open_checkpoint(
     const std::filesystem::path& path, const std::function<void(const Skipped&)>& on_skipped = {});
 
-// The checkpoint directories that `path` means: itself, or all of a run directory, newest first.
-// CheckpointError if it is neither.
+// The checkpoint directories that `path` means: itself, the one that a hint file `latest` or `best`
+// names, or all of a run directory, newest first. CheckpointError if it is none of these.
 [[nodiscard]] std::vector<std::filesystem::path> candidates(const std::filesystem::path& path);
 
 // Where open_checkpoint(path) would read. CheckpointError.

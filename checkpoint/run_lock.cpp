@@ -121,7 +121,11 @@ const std::string& RunLock::note() const { return impl_->note; }
 bool RunLock::still_mine() const { return !impl_->usurper(); }
 
 void RunLock::require_mine() const {
-  if (const std::optional<Owner> other = impl_->usurper())
+  const std::optional<Owner> other = impl_->usurper();
+  require(!other || other->token > 0, "run lock: ", (impl_->run / kOwnerName).string(),
+          " is gone: the run directory was removed or emptied while this process used it; it must "
+          "stop. Do not delete the directory of a run that lives");
+  if (other)
     fail("run lock: ", impl_->run.string(), " was taken over by ", describe(*other),
          " with fencing token ", other->token, ", ours is ", token(),
          "; this process must stop and not write there");

@@ -1,6 +1,7 @@
 #include "launcher/command_line.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "checkpoint/verify.h"
 #include "core/base/error.h"
+#include "dist/watchdog.h"
 #include "launcher/commands/checkpoint.h"
 #include "launcher/commands/config.h"
 #include "launcher/commands/evaluate.h"
@@ -25,9 +27,24 @@ namespace {
 
 using Action = std::function<int()>;
 
+constexpr auto kStartLimit = std::chrono::minutes(10);  // hundreds of nodes start within it
+
+// MPI waits for all processes of the job, for ever if one is stopped or its node is gone.
+std::unique_ptr<dist::Session> start_session() {
+  const dist::Watchdog watchdog(kStartLimit, [](const dist::Watchdog::Expiry& expiry) {
+    std::cerr << join("fathom: start: no answer from all processes of the job within ",
+                      int64_t(expiry.limit_seconds),
+                      " s; is one of them stopped, or its node out of reach? Look at their logs "
+                      "and start the run again\n")
+              << std::flush;
+    std::_Exit(int(ExitCode::kPeer));
+  });
+  return dist::start();
+}
+
 // An error on one rank ends them all: a peer in a collective would wait for ever.
 int on_all_ranks(const std::function<int(dist::Session&)>& command) {
-  const std::unique_ptr<dist::Session> session = dist::start();
+  const std::unique_ptr<dist::Session> session = start_session();
   dist::Communicator& world = session->world();
   // What all ranks meet, rank 0 says for them: the others give it the time to.
   const auto end_all = [&](int code, const std::string& text) {

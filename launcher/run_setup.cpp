@@ -86,6 +86,9 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, cons
         "another run.directory");
     require<CheckpointError>(mode != "require", directory.string(),
                              ": --resume require, but there is no checkpoint");
+    if (is_used(*run.checkpoints, directory))
+      log.warn(join(directory.string(),
+                    ": a run was started here but left no checkpoint; starting anew"));
     return std::nullopt;
   }
   return std::move(found.checkpoint);

@@ -2,6 +2,11 @@
 
 #include <atomic>
 #include <csignal>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "core/base/error.h"
 
 namespace fathom::launcher {
 namespace {
@@ -14,11 +19,20 @@ void remember(int signal) {
   first_signal.compare_exchange_strong(none, signal);
 }
 
+// Only what a signal handler may call.
+void end(int) {
+  constexpr std::string_view kText =
+      "fathom train: interrupted before the first step by a signal; nothing was lost, run the same "
+      "command to go on\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(int(ExitCode::kRequeue));
+}
+
 }  // namespace
 
-void install_signal_handlers() {
+void heed_signals(Stopping how) {
   struct sigaction action = {};
-  action.sa_handler = remember;
+  action.sa_handler = how == Stopping::kAtOnce ? end : remember;
   action.sa_flags = SA_RESTART;
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);

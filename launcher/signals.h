@@ -1,14 +1,17 @@
-// Asking a run to stop: SIGUSR1, SIGTERM and SIGINT set a flag, nothing more. The step loop looks
-// at it between steps, all ranks agree, and one checkpoint is written. Further signals change
-// nothing.
+// Asking a run to stop: SIGUSR1, SIGTERM and SIGINT. While a run is being set up there is nothing
+// to save, so they end the process at once with the exit code that says "run me again". From the
+// first step on they set a flag, nothing more: the step loop looks at it between steps, all ranks
+// agree, and one checkpoint is written. Further signals change nothing.
 #pragma once
 
 namespace fathom::launcher {
 
-// From here on the three signals ask for a stop, and SIGPIPE is ignored.
-void install_signal_handlers();
+enum class Stopping { kAtOnce, kBetweenSteps };
 
-// The first signal that arrived, 0 for none.
+// From here on the three signals stop the run in this way, and SIGPIPE is ignored.
+void heed_signals(Stopping how);
+
+// The first signal that arrived under kBetweenSteps, 0 for none.
 [[nodiscard]] int requested_stop();
 
 }  // namespace fathom::launcher

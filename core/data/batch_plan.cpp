@@ -34,7 +34,8 @@ int64_t longest_pair(const PairLengths& lengths) {
 void check_fits(const PairLengths& lengths, int64_t pair, std::string_view key, int64_t limit) {
   const int64_t cost = lengths.cost(pair);
   require(cost <= limit, "batch plan: pair ", pair, " has ", cost, " tokens with EOS, but ", key,
-          " is ", limit, "; lower data.max_length to ", limit - 1, " or raise ", key, " to ", cost);
+          " is ", limit, "; raise ", key, " to ", cost,
+          limit > 1 ? join(", or lower data.max_length to ", limit - 1) : "");
 }
 
 // Pair i's key is a pure function of (seed, epoch, i); sorting by it gives a permutation.

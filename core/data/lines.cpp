@@ -57,21 +57,47 @@ std::string read_plain(const std::string& path) {
   return bytes;
 }
 
+// One member of a gzip file: appends what it holds and returns how long it was. zlib's own file
+// functions take whatever follows a member and is none for the end of the file, without a word.
+size_t unpack_member(std::string_view packed, const std::string& path, std::string& bytes) {
+  constexpr int kGzipFormat = 15 + 16;  // the largest window, and a gzip header
+  z_stream stream{};
+  require<IoError>(inflateInit2(&stream, kGzipFormat) == Z_OK, "text: ", path,
+                   " cannot be unpacked: out of memory");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, &inflateEnd);
+  std::array<Bytef, 1 << 16> buffer;
+  size_t given = 0;
+  for (int code = Z_OK; code != Z_STREAM_END;) {
+    if (stream.avail_in == 0) {  // its counter has 32 bits
+      const std::string_view piece = packed.substr(given, 1 << 30);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+      stream.avail_in = uInt(piece.size());
+      given += piece.size();
+    }
+    stream.next_out = buffer.data();
+    stream.avail_out = uInt(buffer.size());
+    code = inflate(&stream, Z_NO_FLUSH);
+    require<DataError>(code == Z_OK || code == Z_STREAM_END, "text: ", path,
+                       " is a damaged gzip file (",
+                       code == Z_BUF_ERROR ? "cut off"
+                       : stream.msg        ? stream.msg
+                                           : "no valid data",
+                       "); copy it again");
+    bytes.append(reinterpret_cast<const char*>(buffer.data()), buffer.size() - stream.avail_out);
+  }
+  return given - stream.avail_in;
+}
+
 std::string read_gzip(const std::string& path) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rbe"), &gzclose_r);
-  require<IoError>(file != nullptr, "text: ", path, " cannot be opened: ", std::strerror(errno));
-  std::string bytes;
-  std::array<char, 1 << 16> buffer;
-  int n = 0;
-  while ((n = gzread(file.get(), buffer.data(), unsigned(buffer.size()))) > 0)
-    bytes.append(buffer.data(), size_t(n));
-  int error = Z_OK;
-  const char* text = gzerror(file.get(), &error);
-  // gzread ends a cut-off file like a whole one and leaves Z_BUF_ERROR behind.
-  require<DataError>(n == 0 && error == Z_OK, "text: ", path, " is a damaged gzip file (",
-                     error == Z_BUF_ERROR ? "cut off" : text, "); copy it again");
-  require<DataError>(bytes.empty() || gzdirect(file.get()) == 0, "text: ", path,
+  const std::string packed = read_plain(path);
+  require<DataError>(packed.empty() || packed.starts_with("\x1f\x8b"), "text: ", path,
                      " is not in gzip format; take .gz off its name");
+  std::string bytes;
+  for (size_t at = 0; at < packed.size();) {
+    at += unpack_member(std::string_view(packed).substr(at), path, bytes);
+    // Padding of a tape or block device, as gzip(1) takes it.
+    if (packed.find_first_not_of('\0', at) == std::string::npos) break;
+  }
   return bytes;
 }
 

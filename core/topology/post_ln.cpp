@@ -23,9 +23,12 @@ class PostLN final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> make_post_ln(TopologyOptions& options) {
-  options.finish();
-  return std::make_unique<PostLN>();
+TopologyInfo post_ln() {
+  return {.name = "post-ln",
+          .placement = "after every sum (Post-LN)",
+          .make = [](const TopologyOptions&) -> std::unique_ptr<Topology> {
+            return std::make_unique<PostLN>();
+          }};
 }
 
 }  // namespace fathom::core

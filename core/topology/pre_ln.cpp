@@ -31,9 +31,12 @@ class PreLN final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> make_pre_ln(TopologyOptions& options) {
-  options.finish();
-  return std::make_unique<PreLN>();
+TopologyInfo pre_ln() {
+  return {.name = "pre-ln",
+          .placement = "before every block (Pre-LN)",
+          .make = [](const TopologyOptions&) -> std::unique_ptr<Topology> {
+            return std::make_unique<PreLN>();
+          }};
 }
 
 }  // namespace fathom::core

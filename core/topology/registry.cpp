@@ -1,39 +1,32 @@
 #include "core/topology/registry.h"
 
-#include <array>
+#include "core/base/error.h"
 
 namespace fathom::core {
-namespace {
 
-struct Entry {
-  const char* name;
-  std::unique_ptr<Topology> (*make)(TopologyOptions&);
-};
+const std::vector<TopologyInfo>& topologies() {
+  static const std::vector<TopologyInfo> all = {post_ln(), pre_ln(), residual()};
+  return all;
+}
 
-constexpr std::array kTopologies = {
-    Entry{"post-ln", make_post_ln},
-    Entry{"pre-ln", make_pre_ln},
-    Entry{"residual", make_residual},
-};
-
-}  // namespace
-
-std::unique_ptr<Topology> make_topology(const std::string& name,
-                                        const std::map<std::string, std::string>& options) {
+const TopologyInfo& find_topology(const std::string& name) {
   std::string names;
-  for (const Entry& entry : kTopologies) {
-    if (name == entry.name) {
-      TopologyOptions reader(name, options);
-      return entry.make(reader);
-    }
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  for (const TopologyInfo& topology : topologies()) {
+    if (topology.name == name) return topology;
+    names += (names.empty() ? "" : ", ") + topology.name;
   }
   fail("model.topology: got ", name, ", expected one of: ", names);
 }
 
+std::unique_ptr<Topology> make_topology(const std::string& name,
+                                        const std::map<std::string, std::string>& options) {
+  const TopologyInfo& topology = find_topology(name);
+  return topology.make({name, topology.options, options});
+}
+
 std::vector<std::string> topology_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : kTopologies) names.emplace_back(entry.name);
+  for (const TopologyInfo& topology : topologies()) names.push_back(topology.name);
   return names;
 }
 

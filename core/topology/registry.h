@@ -1,22 +1,39 @@
-// The list of topologies by name.
+// The list of topologies. To add one, write one file with a function that describes it, declare
+// the function here and enter it in registry.cpp: config keys, their errors, their documentation
+// and the tests that hold for every topology follow from the description.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/topology/options.h"
 #include "core/topology/topology.h"
 
 namespace fathom::core {
 
-// Throws InvalidArgument listing the names, or naming an option the topology does not have.
+struct TopologyInfo {
+  std::string name;       // in `model.topology`
+  std::string placement;  // where the norms sit, a phrase: "after every sum (Post-LN)"
+  std::vector<TopologyOption> options = {};
+  std::unique_ptr<Topology> (*make)(const TopologyOptions& options);
+};
+
+[[nodiscard]] const std::vector<TopologyInfo>& topologies();
+
+// Throws InvalidArgument listing the names.
+[[nodiscard]] const TopologyInfo& find_topology(const std::string& name);
+
+// Throws InvalidArgument as find_topology and TopologyOptions do.
 [[nodiscard]] std::unique_ptr<Topology> make_topology(
     const std::string& name, const std::map<std::string, std::string>& options);
+
 [[nodiscard]] std::vector<std::string> topology_names();
 
 // One file each.
-[[nodiscard]] std::unique_ptr<Topology> make_post_ln(TopologyOptions& options);
-[[nodiscard]] std::unique_ptr<Topology> make_pre_ln(TopologyOptions& options);
-[[nodiscard]] std::unique_ptr<Topology> make_residual(TopologyOptions& options);
+[[nodiscard]] TopologyInfo post_ln();
+[[nodiscard]] TopologyInfo pre_ln();
+[[nodiscard]] TopologyInfo residual();
 
 }  // namespace fathom::core

@@ -46,12 +46,24 @@ class ResiDual final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> make_residual(TopologyOptions& options) {
-  const double alpha = options.number("alpha", 1);
-  const double scale = options.number("scale", 1, 0);
-  const std::string start = options.choice("dual_start", {"embedding", "zero"});
-  options.finish();
-  return std::make_unique<ResiDual>(alpha, scale, start == "embedding");
+TopologyInfo residual() {
+  return {.name = "residual",
+          .placement = "in two streams (ResiDual)",
+          .options = {{.name = "alpha",
+                       .default_value = "1",
+                       .meaning = "factor on the Post-LN stream in the output, alpha x + LN(d)"},
+                      {.name = "scale",
+                       .default_value = "1",
+                       .meaning = "factor on every block output added to the dual stream",
+                       .above = 0},
+                      {.name = "dual_start",
+                       .default_value = "embedding",
+                       .meaning = "what the dual stream starts with",
+                       .choices = {"embedding", "zero"}}},
+          .make = [](const TopologyOptions& options) -> std::unique_ptr<Topology> {
+            return std::make_unique<ResiDual>(options.number("alpha"), options.number("scale"),
+                                              options.choice("dual_start") == "embedding");
+          }};
 }
 
 }  // namespace fathom::core

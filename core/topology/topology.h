@@ -8,12 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/ops/elementwise.h"
 #include "core/ops/layer_norm.h"
@@ -71,23 +66,6 @@ class Topology {
   // `o` is the block's output after dropout.
   [[nodiscard]] virtual State out(const State& state, const Var& o, const BlockContext&) const = 0;
   [[nodiscard]] virtual Var final(const State& state) const = 0;
-};
-
-// The text of `model.topology_options`; a topology takes what it knows and `finish` refuses the
-// rest.
-class TopologyOptions {
- public:
-  TopologyOptions(std::string topology, const std::map<std::string, std::string>& values)
-      : topology_(std::move(topology)), left_(values) {}
-  // Throws InvalidArgument naming the key unless the value is a finite number (above `above`).
-  [[nodiscard]] double number(const std::string& key, double fallback,
-                              std::optional<double> above = {});
-  [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& allowed);
-  void finish() const;
-
- private:
-  std::string topology_;
-  std::map<std::string, std::string> left_;
 };
 
 }  // namespace fathom::core

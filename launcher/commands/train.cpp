@@ -1,5 +1,6 @@
 #include "launcher/commands/train.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +20,9 @@
 
 namespace fathom::launcher {
 namespace {
+
+// Rank 0 learns a tokenizer from all the text while its peers wait for it.
+constexpr auto kPreparationLimit = std::chrono::hours(6);
 
 // A hung peer keeps everybody in a collective for ever, so the process ends from here.
 dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group,
@@ -78,6 +82,22 @@ std::string last_status(const Config& config) {
   return result.is_object() ? result.value("status", "") : "";
 }
 
+// A run that an error ends says so in result.json, if that can still be written and the directory
+// is still ours.
+TrainResult run_to_its_end(Trainer& trainer, Recorder& recorder, const RunDirectory& run) {
+  try {
+    return trainer.run();
+  } catch (const std::exception& error) {
+    try {
+      if (run.lock && run.lock->still_mine())
+        recorder.finish("stopped", error.what(), trainer.state().step, {});
+    } catch (const Error&) {
+      // The disk may be what failed; the error that ends the run is the first one.
+    }
+    throw;
+  }
+}
+
 void announce(const Config& config, const core::PreparedData& data, const core::Transformer& model,
               const Resume& resume, int64_t step, int ranks, Recorder& recorder,
               const monitoring::Log& log) {
@@ -112,11 +132,15 @@ int train(const TrainCommand& command, dist::Session& session) {
           " virtual shards cannot be shared out over ", group.size(),
           " ranks; start at most that many, or raise batch.shards");
   if (config.dist.reduction == Reduction::kTree) core::check_shards_fit(config.batch);
-  install_signal_handlers();
+  heed_signals(Stopping::kAtOnce);
+  dist::Watchdog watchdog = make_watchdog(config, group, log);
 
   RunDirectory run = open_run_directory(config, group.rank(), log);
   Resume resume = decide_resume(config, command.resume, run, group, log);
-  const core::PreparedData data = prepare_data(config, group, log);
+  const core::PreparedData data = [&] {
+    const dist::Watchdog::Section section(watchdog, "data preparation", kPreparationLimit);
+    return prepare_data(config, group, log);
+  }();
   check_same_data(resume, data);
   check_ranks_agree(config, data, group);
   config.model.vocabulary_size = data.tokenizer->size();
@@ -126,7 +150,6 @@ int train(const TrainCommand& command, dist::Session& session) {
       core::make_device(device_name(config.train.device), config.train.threads);
   core::Transformer model(config.model, dtype_of(config));
   core::Adam adam(config.optimizer, model.parameters().size(), dtype_of(config));
-  dist::Watchdog watchdog = make_watchdog(config, group, log);
 
   // The step a resume starts from, before the recorder opens the histories.
   TrainState loaded{model, adam};
@@ -165,7 +188,8 @@ int train(const TrainCommand& command, dist::Session& session) {
                    .attempt = resume.attempt},
                   loaded);
   resume.checkpoint.reset();  // its memory is no longer needed
-  const TrainResult result = trainer.run();
+  heed_signals(Stopping::kBetweenSteps);
+  const TrainResult result = run_to_its_end(trainer, recorder, run);
 
   monitoring::Object more;
   if (result.validation) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/topology/registry.h"
 #include "launcher/config/schema.h"
 
 namespace fathom::launcher {
@@ -85,18 +86,22 @@ void Resolver::imply_all() {
 // After this the map holds each option of the topology and nothing else.
 void Resolver::imply_topology_options() {
   auto& options = config_.model.topology_options;
-  const std::vector<std::string> known = topology_options(config_.model.topology);
+  const auto& known = core::find_topology(config_.model.topology).options;
   for (auto option = options.begin(); option != options.end();) {
     const std::string key = "model.topology_options." + option->first;
     const Origin own = origin(key);
-    const bool is_known = std::find(known.begin(), known.end(), option->first) != known.end();
+    const auto declared = std::find_if(known.begin(), known.end(),
+                                       [&](const auto& o) { return o.name == option->first; });
+    const bool is_known = declared != known.end();
+    if (is_known && !declared->accepts(option->second))
+      refuse(key, "model.topology", declared->allowed() + " with " + with_value("model.topology"));
     if (!is_known && own.strength >= origin("model.topology").strength)
       fail(own.place, ": ", key, ": got ", option->second, ", but topology ",
            config_.model.topology, " has no such option");
     option = is_known ? std::next(option) : options.erase(option);
   }
-  for (const std::string& name : known)
-    options.emplace(name, value_of(config_, "model.topology_options." + name));
+  for (const core::TopologyOption& option : known)
+    options.emplace(option.name, option.default_value);
 }
 
 void Resolver::check_model() const {

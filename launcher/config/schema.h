@@ -55,7 +55,4 @@ struct Key {
 // The key meant by an unknown name: a near spelling, or the right name in the wrong section.
 [[nodiscard]] std::optional<std::string> nearest_key(std::string_view name);
 
-// Options that a topology knows; empty if it has none.
-[[nodiscard]] std::vector<std::string> topology_options(std::string_view topology);
-
 }  // namespace fathom::launcher

@@ -1,6 +1,9 @@
 // The sections `run` and `model` of the table of keys.
 #include <algorithm>
+#include <map>
 
+#include "core/base/error.h"
+#include "core/topology/registry.h"
 #include "launcher/config/schema_builders.h"
 
 namespace fathom::launcher {
@@ -32,67 +35,70 @@ bool set_depth(Config& config, const YamlNode& node) {
   return true;
 }
 
-// An option lives as text in a map, since a topology defines its own; the value is checked and
-// normalised here, so that `2` and `2.0` are the same config.
-struct TopologyOption {
+// An option lives as text in a map, since a topology defines its own; a number is normalised here,
+// so that `2` and `2.0` are the same config. Two topologies may share a name: what a topology does
+// not accept of the other's values is refused once both are known, in resolve.cpp.
+struct OwnedOption {
   std::string topology;
-  std::string name;
-  std::string default_value;
+  core::TopologyOption option;
 };
 
-Key option_key(const TopologyOption& option, std::string type, std::string allowed,
-               std::optional<std::string> (*normalise)(const YamlNode&), std::string meaning) {
-  return {.name = "model.topology_options." + option.name,
-          .type = std::move(type),
-          .allowed = std::move(allowed),
-          .meaning = std::move(meaning),
-          .set =
-              [=](Config& config, const YamlNode& node) {
-                const auto value = normalise(node);
-                if (!value) return false;
-                config.model.topology_options[option.name] = *value;
-                return true;
-              },
-          .get = [=](const Config& config) -> std::optional<std::string> {
-            if (config.model.topology != option.topology) return std::nullopt;
-            const auto given = config.model.topology_options.find(option.name);
-            return given == config.model.topology_options.end() ? option.default_value
-                                                                : given->second;
-          }};
+std::optional<std::string> option_text(const std::vector<OwnedOption>& owned,
+                                       const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::kScalar) return std::nullopt;
+  for (const auto& [topology, option] : owned) {
+    if (!option.accepts(node.text)) continue;
+    if (!option.choices.empty()) return node.text;
+    const auto value = is_plain(node) ? parse_number(node.text) : std::nullopt;
+    if (value) return format_number(*value);
+  }
+  return std::nullopt;
 }
 
-std::optional<std::string> any_number(const YamlNode& node) {
-  const auto value = is_plain(node) ? parse_number(node.text) : std::nullopt;
-  return value ? std::optional(format_number(*value)) : std::nullopt;
-}
-
-std::optional<std::string> positive_number(const YamlNode& node) {
-  const auto value = is_plain(node) ? parse_number(node.text) : std::nullopt;
-  return value && *value > 0 ? std::optional(format_number(*value)) : std::nullopt;
-}
-
-std::optional<std::string> dual_start(const YamlNode& node) {
-  const bool known = node.text == "embedding" || node.text == "zero";
-  return node.kind == YamlNode::Kind::kScalar && known ? std::optional(node.text) : std::nullopt;
+Key option_key(const std::string& name, const std::vector<OwnedOption>& owned) {
+  Key key = {.name = "model.topology_options." + name,
+             .type = owned[0].option.choices.empty() ? "number" : "choice",
+             .allowed = owned[0].option.allowed(),
+             .meaning = "",
+             .choices = owned[0].option.choices};
+  for (const auto& [topology, option] : owned) {
+    key.meaning += join(key.meaning.empty() ? "" : " ", topology, ": ", option.meaning, ".");
+    if (option.allowed() != owned[0].option.allowed())
+      key.allowed += join("; with ", topology, " ", option.allowed());
+  }
+  key.set = [=](Config& config, const YamlNode& node) {
+    const auto text = option_text(owned, node);
+    if (text) config.model.topology_options[name] = *text;
+    return text.has_value();
+  };
+  key.get = [=](const Config& config) -> std::optional<std::string> {
+    const auto own = std::find_if(owned.begin(), owned.end(), [&](const OwnedOption& o) {
+      return o.topology == config.model.topology;
+    });
+    if (own == owned.end()) return std::nullopt;
+    const auto given = config.model.topology_options.find(name);
+    return given == config.model.topology_options.end() ? own->option.default_value : given->second;
+  };
+  return key;
 }
 
 void add_topology_keys(std::vector<Key>& keys) {
+  std::vector<std::pair<std::string, std::string>> names;
+  std::string placements;
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<OwnedOption>> options;
+  for (const core::TopologyInfo& topology : core::topologies()) {
+    names.emplace_back(topology.name, topology.name);
+    placements += (placements.empty() ? "" : ", ") + topology.placement;
+    for (const core::TopologyOption& option : topology.options) {
+      if (!options.contains(option.name)) order.push_back(option.name);
+      options[option.name].push_back({topology.name, option});
+    }
+  }
   keys.push_back(choice_key(
-      "model.topology", [](auto& c) -> auto& { return c.model.topology; },
-      {{"post-ln", "post-ln"}, {"pre-ln", "pre-ln"}, {"residual", "residual"}},
-      "Where the layer norms sit: after every sum (Post-LN), before every block (Pre-LN), or in "
-      "two "
-      "streams (ResiDual)."));
-  keys.push_back(
-      option_key({"residual", "alpha", "1"}, "number", "number", any_number,
-                 "Residual: factor on the Post-LN stream in the output, alpha x + LN(r)."));
-  keys.push_back(option_key({"residual", "scale", "1"}, "number", "number > 0", positive_number,
-                            "Residual: factor on every block output added to the dual stream."));
-  Key start =
-      option_key({"residual", "dual_start", "embedding"}, "choice", "one of embedding, zero",
-                 dual_start, "Residual: what the dual stream starts with.");
-  start.choices = {"embedding", "zero"};
-  keys.push_back(std::move(start));
+      "model.topology", [](auto& c) -> auto& { return c.model.topology; }, names,
+      "Where the layer norms sit: " + placements + "."));
+  for (const std::string& name : order) keys.push_back(option_key(name, options[name]));
 }
 
 void add_rate_keys(std::vector<Key>& keys) {
@@ -109,11 +115,6 @@ void add_rate_keys(std::vector<Key>& keys) {
 }
 
 }  // namespace
-
-std::vector<std::string> topology_options(std::string_view topology) {
-  if (topology != "residual") return {};
-  return {"alpha", "scale", "dual_start"};
-}
 
 void add_model_keys(std::vector<Key>& keys) {
   using core::Activation, core::InitRule, core::ModelKind, core::ShareEmbeddings;

@@ -121,6 +121,22 @@ TEST_F(Directory, KeepsTheLastTheBestAndEveryNth) {
   EXPECT_THAT(names_in(root()), SizeIs(6));
 }
 
+TEST_F(Directory, OpensWhatAHintNames) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int step : {100, 200, 300})
+    save(checkpoints, step, {}, Metric{"validation_loss", step == 200 ? 1. : 2.});
+
+  EXPECT_EQ(resolve(root() / "best"), root() / step_name(200));
+  EXPECT_EQ(resolve(root() / "latest"), root() / step_name(300));
+  damage(200);  // a named one is not replaced by another
+  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(root() / "best"); }),
+              HasSubstr(step_name(200)));
+  write_text(root() / "best", "nonsense\n");
+  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(root() / "best"); }),
+              HasSubstr("is neither a checkpoint nor a run directory"));
+}
+
 TEST_F(Directory, PrefersTheHigherOfAScore) {
   const RunLock lock = RunLock::acquire(run());
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);

@@ -107,6 +107,8 @@ TEST_F(RunLockTest, IsLostWithItsOwnerFile) {
   const RunLock lock = RunLock::acquire(run());
   fs::remove(run() / kOwnerName);
   EXPECT_FALSE(lock.still_mine());
+  EXPECT_THAT(message_of<InvalidArgument>([&] { lock.require_mine(); }),
+              HasSubstr((run() / kOwnerName).string() + " is gone: "));
 }
 
 TEST_F(RunLockTest, SurvivesAnUnreadableOwnerFile) {

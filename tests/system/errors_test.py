@@ -205,6 +205,15 @@ class RunDirectories(Errors):
         self.assertEqual(fathom.finish(first).code, 75)
         self.train(run, f"train.max_steps={run.result()['step'] + 1}")
 
+    def test_a_directory_that_is_removed_ends_the_run_at_its_next_save(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, "train.max_steps=1000000", "checkpoint.every_steps=5")
+        self.wait_for_step(run, 2, process)
+        shutil.rmtree(run.path)
+        result = fathom.finish(process)
+        self.assert_refused(result, 2, "is gone", str(run.path))
+        self.assertFalse(run.path.exists())
+
     def test_a_directory_that_cannot_be_written(self):
         base = self.directory / "readonly"
         base.mkdir()
@@ -355,13 +364,31 @@ class NothingIsLost(Errors):
 
     def test_a_limit_on_file_sizes_is_an_error_of_the_save(self):
         run = self.run_directory("run")
-        words = fathom.command("train", self.config, f"run.directory={run.path}",
-                               "train.max_steps=3")
+        big = ("train.max_steps=3", "model.width=128", "model.ffn_width=256")
+        self.fathom("prepare", self.config)
+        words = fathom.command("train", self.config, f"run.directory={run.path}", *big)
+        # More than the tokenizer has, less than the checkpoint.
+        shell = "ulimit -f 1024; exec " + " ".join(map(str, words))
+        result = subprocess.run(["bash", "-c", shell], cwd=self.directory, timeout=60,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 6, result.stderr)
+        self.assertRegex(result.stderr.splitlines()[-1],
+                         "^fathom: the last checkpoint, of step 3, could not be written")
+        self.assertEqual(run.checkpoints(), [])
+        outcome = run.result()
+        self.assertEqual((outcome["status"], outcome["step"]), ("stopped", 3))
+        self.assertIn("could not be written", outcome["reason"])
+        self.train(run, *big)
+        self.assertEqual(run.result()["status"], "completed")
+
+    def test_a_limit_on_file_sizes_is_an_error_of_the_data_set(self):
+        words = fathom.command("prepare", self.config, "data.directory=limited")
         shell = "ulimit -f 64; exec " + " ".join(map(str, words))
         result = subprocess.run(["bash", "-c", shell], cwd=self.directory, timeout=60,
                                 stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 6, result.stderr)
-        self.assertTrue(result.stderr.splitlines()[-1].startswith("fathom: "), result.stderr)
+        self.assertRegex(result.stderr.splitlines()[-1], "^fathom: data: writing limited.*large")
+        self.fathom("prepare", self.config, "data.directory=limited")
 
     def test_bleu_needs_something_to_translate(self):
         self.refuse_training(2, "train.best_metric", overrides=(

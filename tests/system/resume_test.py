@@ -1,5 +1,6 @@
 """A run that is stopped, killed or moved to another number of ranks ends in the same bits as one
 that was left alone; and what a resume refuses."""
+import fcntl
 import os
 import random
 import re
@@ -282,6 +283,40 @@ class Signalled(fathom.TestCase):
         self.check(send_many, 0)
 
 
+class SignalledEarly(fathom.TestCase):
+    """A signal before the first step finds nothing to save."""
+
+    def stop_while_it_waits(self, send, ranks, name="run"):
+        # Another process prepares the same data: the run waits for its lock.
+        run = self.run_directory(name)
+        data = self.directory / f"data-{run.path.name}"
+        with open(f"{data}.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = self.start_training(run, f"data.directory={data}", "train.max_steps=5",
+                                          ranks=ranks)
+            fathom.wait_until((run.path / "config.yaml").exists, "set up")
+            time.sleep(0.2)
+            send(process)
+            result = fathom.finish(process, timeout=20)
+        self.assertEqual(result.code, 75, str(result))
+        self.assertIn("interrupted before the first step", result.stderr)
+        self.assertEqual(run.checkpoints(), [])
+        self.train(run, f"data.directory={data}", "train.max_steps=5", ranks=ranks)
+        self.assertEqual(run.result()["status"], "completed")
+
+    def test_each_signal_ends_a_lone_process(self):
+        for name in ("SIGUSR1", "SIGTERM", "SIGINT"):
+            with self.subTest(signal=name):
+                self.stop_while_it_waits(lambda p, s=name: p.send_signal(getattr(signal, s)), 0,
+                                         name)
+
+    def test_usr1_to_mpirun_ends_all_ranks(self):
+        self.stop_while_it_waits(lambda p: p.send_signal(signal.SIGUSR1), 2)
+
+    def test_usr1_to_the_last_rank_alone_ends_all_ranks(self):
+        self.stop_while_it_waits(lambda p: os.kill(fathom.children(p.pid)[-1], signal.SIGUSR1), 3)
+
+
 class Killed(Interrupted):
     STEPS = 300
 
@@ -318,7 +353,7 @@ class Killed(Interrupted):
         process.kill()
         process.wait()
         self.assertEqual(run.checkpoints(), [])
-        self.to_the_end(run)
+        self.assertIn("left no checkpoint; starting anew", self.to_the_end(run).stderr)
         self.assert_golden(run)
 
     def test_a_killed_rank_ends_all_and_the_run_goes_on(self):

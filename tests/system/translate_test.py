@@ -1,5 +1,6 @@
 """translate, evaluate and score of a trained run."""
 import json
+import subprocess
 import unittest
 
 import fathom
@@ -42,6 +43,21 @@ class Translate(fathom.TestCase):
         out = self.translate(text).stdout.split("\n")
         expected = self.translate("\n".join(lines[:2]) + "\n").stdout.split("\n")
         self.assertEqual(out, ["", expected[0], "", expected[1], "", "", ""])
+
+    def test_a_long_input_comes_out_while_it_is_still_read(self):
+        lines = self.source.splitlines()
+        words = fathom.command("translate", self.run_path)
+        process = subprocess.Popen(words, cwd=self.directory, text=True, bufsize=1,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, env=fathom.environment())
+        self.addCleanup(process.kill)
+        process.stdin.write("".join(lines[i % 20] + "\n" for i in range(2001)))
+        process.stdin.flush()
+        first = [process.stdout.readline() for _ in range(2000)]  # hangs if it waits for the end
+        out, _ = process.communicate(timeout=60)
+        expected = self.translate(self.source).stdout.splitlines(keepends=True)
+        self.assertEqual(first + [out], [expected[i % 20] for i in range(2001)])
+        self.assertEqual(process.returncode, 0)
 
     def test_no_input_gives_no_output(self):
         self.assertEqual(self.translate("").stdout, "")

@@ -216,6 +216,8 @@ TEST(EpochPlan, NamesBothKeysWhenAPairIsTooLong) {
   EXPECT_THAT(error({.tokens = 299}),
               AllOf(HasSubstr("batch.tokens is 299"), HasSubstr("data.max_length to 298")));
   EXPECT_EQ(error({.tokens = 300, .micro_tokens = 300}), "<no error>");
+  EXPECT_THAT(error({.tokens = 1}),
+              AllOf(HasSubstr("raise batch.tokens to 300"), Not(HasSubstr("data.max_length"))));
 }
 
 TEST(EpochPlan, RefusesKeysBelowOneNoPairsAndABatchThatIsNotThere) {

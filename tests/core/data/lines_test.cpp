@@ -141,6 +141,29 @@ TEST(ReadText, RefusesADamagedGzipFile) {
               HasSubstr("is not in gzip format"));
 }
 
+TEST(ReadText, TakesEveryMemberOfAGzipFileAndNothingElse) {
+  const TemporaryDirectory dir;
+  const std::string flat(300'000, 'a');  // a few hundred bytes unpack to several buffers
+  write_gzip(dir / "one.gz", flat + "\n");
+  write_gzip(dir / "two.gz", "zwei\n");
+  write_gzip(dir / "none.gz", "");
+  const std::string one = testing::slurp(dir / "one.gz"), two = testing::slurp(dir / "two.gz");
+
+  const std::string both = dir.write("both.gz", one + testing::slurp(dir / "none.gz") + two);
+  const std::string padded = dir.write("padded.gz", two + std::string(512, '\0'));
+  const std::string empty = dir.write("empty.gz", "");
+  EXPECT_EQ(lines_of(read_text(both)), (Lines{flat, "zwei"}));
+  EXPECT_EQ(lines_of(read_text(padded)), (Lines{"zwei"}));
+  EXPECT_EQ(lines_of(read_text(dir / "none.gz")), Lines{});
+  EXPECT_EQ(lines_of(read_text(empty)), Lines{});
+
+  for (const std::string& tail : {std::string("drei\n"), one.substr(1), std::string("\0x", 2)}) {
+    const std::string bad = dir.write("tail.gz", two + tail);
+    EXPECT_THAT(error_of<DataError>([&] { (void)read_text(bad); }),
+                HasSubstr(bad + " is a damaged gzip file ("));
+  }
+}
+
 TEST(ReadText, RefusesADirectory) {
   const TemporaryDirectory dir;
   std::filesystem::create_directory(dir / "a.de");

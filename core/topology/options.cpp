@@ -1,0 +1,58 @@
+#include "core/topology/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace fathom::core {
+namespace {
+
+// None: no finite number, or something follows it. The same in every locale.
+std::optional<double> parse(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
+  return value;
+}
+
+}  // namespace
+
+bool TopologyOption::accepts(std::string_view text) const {
+  if (!choices.empty()) return std::find(choices.begin(), choices.end(), text) != choices.end();
+  const std::optional<double> value = parse(text);
+  return value && (!above || *value > *above);
+}
+
+std::string TopologyOption::allowed() const {
+  if (choices.empty()) return above ? join("number > ", *above) : "number";
+  std::string list = "one of ";
+  for (const std::string& choice : choices) list += (&choice == &choices[0] ? "" : ", ") + choice;
+  return list;
+}
+
+TopologyOptions::TopologyOptions(const std::string& topology,
+                                 const std::vector<TopologyOption>& known,
+                                 const std::map<std::string, std::string>& given) {
+  for (const TopologyOption& option : known) values_[option.name] = option.default_value;
+  for (const auto& [name, value] : given) {
+    const auto option = std::find_if(known.begin(), known.end(),
+                                     [&](const TopologyOption& o) { return o.name == name; });
+    require(option != known.end(), "model.topology_options.", name, ": topology ", topology,
+            " has no such option");
+    require(option->accepts(value), "model.topology_options.", name, ": got ", value, ", allowed ",
+            option->allowed());
+    values_[name] = value;
+  }
+}
+
+double TopologyOptions::number(const std::string& name) const {
+  return parse(values_.at(name)).value();
+}
+
+const std::string& TopologyOptions::choice(const std::string& name) const {
+  return values_.at(name);
+}
+
+}  // namespace fathom::core
