@@ -94,9 +94,7 @@ TrainResult Trainer::run() {
 TrainResult Trainer::final_result() {
   const core::Verdict verdict = verdict_.finish();
   if (verdict.status != core::VerdictStatus::kOk)
-    return {.kind = StopKind::kFailed,
-            .reason = join(to_string(verdict.status), ": ", verdict.reason),
-            .validation = {}};
+    return {.kind = StopKind::kFailed, .reason = describe(verdict), .validation = {}};
   const TrainConfig& c = config_.train;
   if (c.max_steps > 0 && state_.step >= c.max_steps)
     return {.kind = StopKind::kCompleted,
@@ -117,6 +115,13 @@ bool is_complete(const Config& config, const TrainState& state) {
   return (c.max_steps > 0 && state.step >= c.max_steps) ||
          (c.max_epochs > 0 && state.epoch >= c.max_epochs) ||
          (c.patience > 0 && state.validations_without_gain >= c.patience);
+}
+
+std::optional<core::Verdict> standing_verdict(const Config& config, const core::PreparedData& data,
+                                              const TrainState& state) {
+  core::VerdictMonitor monitor(verdict_options(config, data));
+  monitor.restore(state.verdict);
+  return monitor.verdict();
 }
 
 void Trainer::next_step() {

@@ -40,6 +40,11 @@ struct TrainResult {
 // Nothing is left to train.
 [[nodiscard]] bool is_complete(const Config& config, const TrainState& state);
 
+// The failure that was decided before `state` was saved: such a run has nothing left to do either.
+[[nodiscard]] std::optional<core::Verdict> standing_verdict(const Config& config,
+                                                            const core::PreparedData& data,
+                                                            const TrainState& state);
+
 class Trainer {
  public:
   // `state` is where a resume goes on, or a fresh one.

@@ -50,6 +50,10 @@ int64_t default_verdict_after(int64_t warmup_steps, int64_t max_steps) {
   return max_steps > 0 ? std::min(after, max_steps / 2) : after;
 }
 
+std::string describe(const Verdict& verdict) {
+  return join(to_string(verdict.status), ": ", verdict.reason);
+}
+
 VerdictMonitor::VerdictMonitor(const VerdictOptions& options) : options_(options) {
   require(std::isfinite(options.unigram_entropy) && options.unigram_entropy > 0,
           "verdict: got unigram entropy ", options.unigram_entropy,

@@ -62,6 +62,9 @@ struct VerdictState {
   double reference = 0;            // BLEU it was compared with; 0: none
 };
 
+// "plateau: the best validation loss ..."
+[[nodiscard]] std::string describe(const Verdict& verdict);
+
 class VerdictMonitor {
  public:
   // Throws InvalidArgument unless unigram_entropy is finite and positive and `after` and the limits

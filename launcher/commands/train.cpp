@@ -98,6 +98,32 @@ TrainResult run_to_its_end(Trainer& trainer, Recorder& recorder, const RunDirect
   }
 }
 
+void say_end(StopKind kind, int64_t step, const std::string& reason) {
+  std::cerr << join("fathom train: ", status_of(kind), " at step ", step, ": ", reason,
+                    kind == StopKind::kSignalled ? "; saved, run the same command to go on" : "",
+                    "\n")
+            << std::flush;
+}
+
+// Collective. The exit code of a run that ended for good in an earlier attempt, said once more;
+// none if something is left to do. A failure that only the last validation showed is judged again.
+std::optional<int> earlier_end(const Config& config, const core::PreparedData& data,
+                               const TrainState& state, dist::Communicator& group,
+                               const monitoring::Log& log) {
+  std::string status = group.rank() == 0 ? last_status(config) : "";
+  group.broadcast(status, 0);
+  if (status == status_of(StopKind::kFailed)) {
+    const std::optional<core::Verdict> verdict = standing_verdict(config, data, state);
+    if (!verdict) return std::nullopt;
+    if (group.rank() == 0) say_end(StopKind::kFailed, state.step, core::describe(*verdict));
+    return exit_code_of(StopKind::kFailed);
+  }
+  if (!is_complete(config, state)) return std::nullopt;
+  log.info(join("already complete at step ", state.step,
+                "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
+  return exit_code_of(StopKind::kCompleted);
+}
+
 void announce(const Config& config, const core::PreparedData& data, const core::Transformer& model,
               const Resume& resume, int64_t step, int ranks, Recorder& recorder,
               const monitoring::Log& log) {
@@ -159,14 +185,8 @@ int train(const TrainCommand& command, dist::Session& session) {
     model.initialise(config.run.seed);
     if (!command.init_from.empty()) load_weights(command.init_from, model, group);
   }
-  // A run that has failed is judged again, and says why again.
-  const bool has_failed =
-      group.all_reduce_max(group.rank() == 0 && last_status(config) == "failed") != 0;
-  if (is_complete(config, loaded) && resume.resumes && !has_failed) {
-    log.info(join("already complete at step ", loaded.step,
-                  "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
-    return int(ExitCode::kDone);
-  }
+  if (resume.resumes)
+    if (const std::optional<int> code = earlier_end(config, data, loaded, group, log)) return *code;
   Recorder recorder(config, config.run.directory, resume.resumes ? loaded.step : -1, group.rank(),
                     group.size(), log);
   if (resume.checkpoint)
@@ -198,12 +218,7 @@ int train(const TrainCommand& command, dist::Session& session) {
     more.push_back({"source_gain", result.validation->source_gain});
   }
   recorder.finish(status_of(result.kind), result.reason, trainer.state().step, more);
-  if (group.rank() == 0)
-    std::cerr << "fathom train: " << status_of(result.kind) << " at step " << trainer.state().step
-              << ": " << result.reason
-              << (result.kind == StopKind::kSignalled ? "; saved, run the same command to go on"
-                                                      : "")
-              << std::endl;
+  if (group.rank() == 0) say_end(result.kind, trainer.state().step, result.reason);
   return exit_code_of(result.kind);
 }
 

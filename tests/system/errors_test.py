@@ -270,13 +270,14 @@ class Ports(Errors):
 class Verdicts(Errors):
     def test_a_run_that_does_not_learn_exits_5_with_the_reason_now_and_when_started_again(self):
         run = self.run_directory("run")
-        for ranks in (2, 0):
+        for ranks in (2, 0, 2):
             result = self.train(run, "verdict.after=10", ranks=ranks, code=5)
             self.assertRegex(result.stderr, r"failed at step 10: plateau: .* unigram entropy")
             outcome = run.result()
             self.assertEqual((outcome["status"], outcome["step"]), ("failed", 10))
             self.assertIn("plateau", outcome["reason"])
             self.assertEqual(run.checkpoints()[-1].name, "step-00000010")
+            self.assertEqual(len(run.events("validated")), 1)  # nothing is done twice
 
     def test_a_run_whose_numbers_overflow_skips_its_updates_and_exits_5(self):
         # Every update multiplies the weights by 1 - 100 * 1000.
