@@ -36,14 +36,15 @@ TopologyOptions::TopologyOptions(const std::string& topology,
                                  const std::vector<TopologyOption>& known,
                                  const std::map<std::string, std::string>& given) {
   for (const TopologyOption& option : known) values_[option.name] = option.default_value;
-  for (const auto& [name, value] : given) {
+  for (const auto& entry : given) {
+    const std::string& name = entry.first;
     const auto option = std::find_if(known.begin(), known.end(),
                                      [&](const TopologyOption& o) { return o.name == name; });
     require(option != known.end(), "model.topology_options.", name, ": topology ", topology,
             " has no such option");
-    require(option->accepts(value), "model.topology_options.", name, ": got ", value, ", allowed ",
-            option->allowed());
-    values_[name] = value;
+    require(option->accepts(entry.second), "model.topology_options.", name, ": got ", entry.second,
+            ", allowed ", option->allowed());
+    values_[name] = entry.second;
   }
 }
 
