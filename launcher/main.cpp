@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "launcher/command_line.h"
+#include "launcher/signals.h"
 
 namespace {
 
@@ -25,6 +26,7 @@ void make_safe() {
     }
   }
   std::signal(SIGXFSZ, SIG_IGN);
+  fathom::launcher::report_lost_pages();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "core/data/mapped_file.h"
 
 namespace fathom::launcher {
 namespace {
@@ -19,16 +20,39 @@ void remember(int signal) {
   first_signal.compare_exchange_strong(none, signal);
 }
 
+void say(std::string_view text) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 // Only what a signal handler may call.
 void end(int) {
-  constexpr std::string_view kText =
-      "fathom train: interrupted before the first step by a signal; nothing was lost, run the same "
-      "command to go on\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  say("fathom train: interrupted before the first step by a signal; nothing was lost, run the same "
+      "command to go on\n");
   _exit(int(ExitCode::kRequeue));
 }
 
+// Only what a signal handler may call.
+void name_lost_file(int signal, siginfo_t* info, void*) {
+  const char* path = core::mapped_file_at(info->si_addr);
+  if (path == nullptr) {
+    std::signal(signal, SIG_DFL);  // the instruction runs again and ends the process
+    return;
+  }
+  say("fathom: data: ");
+  say(path);
+  say(" was cut short, or its disk failed, while it was in use; run `fathom prepare` and then the "
+      "same command again\n");
+  _exit(int(ExitCode::kData));
+}
+
 }  // namespace
+
+void report_lost_pages() {
+  struct sigaction action = {};
+  action.sa_sigaction = name_lost_file;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
 
 void heed_signals(Stopping how) {
   struct sigaction action = {};

@@ -6,6 +6,10 @@
 
 namespace fathom::launcher {
 
+// A mapped file that was cut short raises SIGBUS wherever it is read. From here on that ends the
+// process with a line that names the file, and exit code 3.
+void report_lost_pages();
+
 enum class Stopping { kAtOnce, kBetweenSteps };
 
 // From here on the three signals stop the run in this way, and SIGPIPE is ignored.

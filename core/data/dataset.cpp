@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/data/files.h"
+#include "core/data/mapped_file.h"
 #include "core/data/tokenizer.h"
 
 namespace fathom::core {

@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -82,19 +81,6 @@ std::string content_hash(std::string_view bytes) {
   for (const uint8_t byte : canonical.digest)
     for (const int digit : {byte >> 4, byte & 15}) hex += "0123456789abcdef"[digit];
   return hex;
-}
-
-std::shared_ptr<const std::string_view> map_file(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY, "opening");
-  const size_t size = size_of(file, path);
-  if (size == 0) return std::make_shared<const std::string_view>();
-  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.id(), 0);
-  if (pages == MAP_FAILED) fail_with_errno("mapping", path);
-  const auto unmap = [](const std::string_view* view) {
-    ::munmap(const_cast<char*>(view->data()), view->size());
-    delete view;
-  };
-  return {new const std::string_view(static_cast<const char*>(pages), size), unmap};
 }
 
 FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& waiting)

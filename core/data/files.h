@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,9 +18,6 @@ void sync_directory(const std::filesystem::path& path);
 
 // 128-bit XXH3, as 32 hexadecimal digits.
 [[nodiscard]] std::string content_hash(std::string_view bytes);
-
-// Read-only pages of a file. The pages outlive a rename or removal of the file.
-[[nodiscard]] std::shared_ptr<const std::string_view> map_file(const std::filesystem::path& path);
 
 // Held from construction to destruction, also against threads of this process; the kernel lets go
 // of it when the process dies. `path` is created and stays.

@@ -162,6 +162,20 @@ class Data(Errors):
         self.refuse_training(3, "data.vocabulary_size", "50000",
                              overrides=["data.vocabulary_size=50000"])
 
+    def test_a_data_set_cut_short_while_it_is_used_is_named(self):
+        for ranks in (0, 2):
+            with self.subTest(ranks=ranks):
+                run, data = self.run_directory(f"on{ranks}"), self.directory / f"cut{ranks}"
+                keys = (f"data.directory={data}", "checkpoint.every_steps=1")
+                process = self.start_training(run, "train.max_steps=1000000", *keys, ranks=ranks)
+                self.wait_for_step(run, 3, process)
+                os.truncate(data / "train.bin", 0)
+                result = fathom.finish(process)
+                self.assertEqual(result.code, 3, str(result))
+                self.assertRegex(result.stderr, f"fathom: data: {data}/train.bin was cut short")
+                step = run.metrics()[-1]["step"]
+                self.train(run, f"train.max_steps={step + 3}", *keys, ranks=ranks)
+
     def test_an_error_of_the_data_ends_all_ranks(self):
         result = self.train(self.run_directory("run"), "data.train=gone", ranks=2, code=3)
         self.assertIn("gone.xx", result.stderr)

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/data/mapped_file.h"
 #include "tests/core/data/data_support.h"
 
 namespace fathom::core {
@@ -97,6 +98,25 @@ TEST(Dataset, RefusesAnyFlippedBit) {
                 AllOf(HasSubstr(path), HasSubstr("delete it and run `fathom prepare`")))
         << "byte " << i;
   }
+}
+
+TEST(MappedFile, IsKnownByItsPagesWhileItIsMapped) {
+  const TemporaryDirectory dir;
+  const std::string path = dir.write("x.bin", std::string(10'000, 'x'));
+  auto first = map_file(path);
+  const char* last = &first->back();
+
+  EXPECT_EQ(mapped_file_at(first->data()), path);
+  EXPECT_EQ(mapped_file_at(last), path);
+  EXPECT_EQ(mapped_file_at(last + 1), nullptr);
+  EXPECT_EQ(mapped_file_at(&first), nullptr);
+  {
+    const std::string other = dir.write("y.bin", "y");
+    const auto second = map_file(other);
+    EXPECT_EQ(mapped_file_at(second->data()), other);
+  }
+  first.reset();
+  EXPECT_EQ(mapped_file_at(last), nullptr);
 }
 
 TEST(Dataset, RefusesAFileOfAnyOtherLength) {
