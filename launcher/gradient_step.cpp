@@ -30,6 +30,7 @@ class GradientStepOf final : public GradientStep {
         blocks_(model.blocks()) {}
 
   StepGradient run(const core::Batch& batch, int64_t step, bool observe) override {
+    const Clock::time_point start = Clock::now();
     timing_ = {};
     losses_.clear();
     sums_.clear();
@@ -38,12 +39,14 @@ class GradientStepOf final : public GradientStep {
       run_shards(batch, shard, end, step, observe);
       shard = end;
     }
+    const RankWork work = {.seconds = seconds_since(start), .tokens = tokens_of(batch)};
     StepGradient out;
     const std::span<const T> sum = reducer_.finish();
     out.gradient =
         core::Tensor(const_cast<T*>(sum.data()), 1, int64_t(sum.size()), core::dtype_of<T>());
     timing_.reduce_seconds = reducer_.wait_seconds();
     out.timing = timing_;
+    out.ranks = gather(work);
 
     const int shards = options_.reducer.shards;
     const std::vector<double> losses = dist::gather_in_shard_order(group_, shards, losses_);
@@ -62,6 +65,25 @@ class GradientStepOf final : public GradientStep {
   }
 
  private:
+  double tokens_of(const core::Batch& batch) const {
+    int64_t tokens = 0;
+    for (int shard = owned_.begin; shard < owned_.end; ++shard)
+      for (const int64_t pair : batch.shards[size_t(shard)])
+        tokens += data_.target_length(pair) + 1 +
+                  (data_.decoder_only() ? 0 : data_.source_length(pair) + 1);
+    return double(tokens);
+  }
+
+  std::vector<RankWork> gather(const RankWork& mine) {
+    const double numbers[] = {mine.seconds, mine.tokens};
+    std::vector<double> all(2 * size_t(group_.size()));
+    group_.all_gather(std::span<const double>(numbers), std::vector<int64_t>(all.size() / 2, 2),
+                      std::span<double>(all));
+    std::vector<RankWork> ranks;
+    for (size_t i = 0; i < all.size(); i += 2) ranks.push_back({all[i], all[i + 1]});
+    return ranks;
+  }
+
   // tree: every shard is a micro-batch of its own. fast: neighbours are fused up to micro_tokens.
   int fused_end(const core::Batch& batch, int shard) const {
     int end = shard + 1;

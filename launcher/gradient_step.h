@@ -17,12 +17,19 @@ struct StepTiming {
   double reduce_seconds = 0;  // spent waiting for the reduction
 };
 
+// What a rank did of a step before the ranks met.
+struct RankWork {
+  double seconds = 0;
+  double tokens = 0;  // source and target, with EOS
+};
+
 struct StepGradient {
   core::Tensor gradient;  // (1, P), the sum over the global batch; valid until the next step
   double loss = 0;        // smoothed objective, nats per target token
   double nll = 0;         // unsmoothed
   std::vector<core::BlockSums> blocks;  // when observed
   StepTiming timing;
+  std::vector<RankWork> ranks;  // by rank
 };
 
 struct StepOptions {

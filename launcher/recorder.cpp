@@ -47,6 +47,10 @@ std::string depth_of(const core::ModelConfig& model) {
   return join("E", model.encoder_layers, "D", model.decoder_layers);
 }
 
+monitoring::LabelValues labels_of(const core::BlockContext& block) {
+  return {core::to_string(block.stack), std::to_string(block.layer), core::to_string(block.kind)};
+}
+
 std::string precision_of(const Config& config) {
   return config.train.precision == Precision::kFp64 ? "fp64" : "fp32";
 }
@@ -125,7 +129,9 @@ void Recorder::step(const StepRecord& r) {
   m.set(Gauge::kGradientNorm, r.gradient_norm);
   m.set(Gauge::kLearningRate, r.learning_rate);
   m.set(Gauge::kLastStepTimestamp, now_seconds());
+  m.set(Gauge::kModelFlopsUtilization, r.flops_utilization);
   m.observe(Histogram::kStepDuration, r.step_seconds);
+  ranks(r.ranks);
   m.publish();
   impl_->steps.append({{"step", r.step},
                        {"epoch", r.epoch},
@@ -139,34 +145,53 @@ void Recorder::step(const StepRecord& r) {
                                          {"backward_seconds", r.timing.backward_seconds},
                                          {"reduce_seconds", r.timing.reduce_seconds},
                                          {"optimizer_seconds", r.optimizer_seconds},
-                                         {"tokens_per_second", tokens_per_second}}}});
+                                         {"tokens_per_second", tokens_per_second},
+                                         {"flops_utilization", r.flops_utilization}}}});
   impl_->progress.update(r.step, monitoring::training_text(r.loss, tokens_per_second));
+}
+
+void Recorder::ranks(const std::vector<RankWork>& ranks) {
+  double first = std::numeric_limits<double>::infinity(), fastest = 0;
+  const auto speed = [](const RankWork& w) { return w.seconds > 0 ? w.tokens / w.seconds : 0; };
+  for (const RankWork& work : ranks) {
+    first = std::min(first, work.seconds);
+    fastest = std::max(fastest, speed(work));
+  }
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const monitoring::LabelValues rank = {std::to_string(i)};
+    impl_->metrics.set(Gauge::kRankStepLag, rank, ranks[i].seconds - first);
+    // A rank without tokens in this step says nothing about its speed.
+    if (ranks[i].tokens > 0)
+      impl_->metrics.set(Gauge::kRankRelativePerformance, rank, speed(ranks[i]) / fastest);
+  }
 }
 
 void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
   if (!impl_) return;
   monitoring::Array blocks;
   for (const LayerRecord& r : layers) {
-    const monitoring::LabelValues labels = {core::to_string(r.block.stack),
-                                            std::to_string(r.block.layer),
-                                            core::to_string(r.block.kind)};
+    const monitoring::LabelValues labels = labels_of(r.block);
     const std::pair<Gauge, double> values[] = {
         {Gauge::kLayerGradientNorm, r.gradient_norm},
         {Gauge::kLayerWeightNorm, r.weight_norm},
         {Gauge::kLayerUpdateRatio, r.update_ratio},
+        {Gauge::kLayerZeroRatio, r.zero_ratio},
         {Gauge::kLayerHiddenRms, r.activations.hidden_rms},
         {Gauge::kLayerOmega, r.activations.omega},
         {Gauge::kLayerOmegaPredicted, r.activations.omega_predicted},
         {Gauge::kLayerBranchShare, r.activations.branch_share},
         {Gauge::kLayerCosine, r.activations.cosine}};
-    if (impl_->config.monitoring.detail == Detail::kBlock)
+    if (impl_->config.monitoring.detail == Detail::kBlock) {
       for (const auto& [gauge, value] : values) impl_->metrics.set(gauge, labels, value);
+      impl_->metrics.increment(Counter::kLayerNonfinite, labels, 0);
+    }
     blocks.push_back(Object{{"stack", labels[0]},
                             {"layer", r.block.layer},
                             {"block", labels[2]},
                             {"gradient_norm", r.gradient_norm},
                             {"weight_norm", r.weight_norm},
                             {"update_ratio", r.update_ratio},
+                            {"zero_ratio", r.zero_ratio},
                             {"hidden_rms", r.activations.hidden_rms},
                             {"omega", r.activations.omega},
                             {"omega_predicted", r.activations.omega_predicted},
@@ -174,6 +199,12 @@ void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
                             {"cosine", r.activations.cosine}});
   }
   impl_->layer_lines.append({{"step", step}, {"blocks", std::move(blocks)}});
+}
+
+void Recorder::nonfinite(const std::vector<NonfiniteRecord>& blocks) {
+  if (!impl_ || impl_->config.monitoring.detail != Detail::kBlock) return;
+  for (const NonfiniteRecord& r : blocks)
+    impl_->metrics.increment(Counter::kLayerNonfinite, labels_of(r.block), double(r.entries));
 }
 
 void Recorder::validation(int64_t step, const Validation& v, double bleu, double seconds) {

@@ -25,14 +25,22 @@ struct StepRecord {
   int64_t source_tokens = 0, target_tokens = 0, sentences = 0;
   bool is_skipped = false;
   double step_seconds = 0, optimizer_seconds = 0;
+  double flops_utilization = 0;  // of the peak of all ranks, 0 to 1
   StepTiming timing;
+  std::vector<RankWork> ranks;
 };
 
 // One block's line of layers.jsonl: what its activations and its parameters do.
 struct LayerRecord {
   core::BlockContext block;
   core::BlockStatistics activations;
-  double gradient_norm = 0, weight_norm = 0, update_ratio = 0;
+  double gradient_norm = 0, weight_norm = 0, update_ratio = 0, zero_ratio = 0;
+};
+
+// A block whose gradient has NaN or infinite entries.
+struct NonfiniteRecord {
+  core::BlockContext block;
+  int64_t entries = 0;
 };
 
 class Recorder {
@@ -44,6 +52,8 @@ class Recorder {
 
   void step(const StepRecord& record);
   void layers(int64_t step, const std::vector<LayerRecord>& layers);
+  // Of a skipped step; in the order of the blocks.
+  void nonfinite(const std::vector<NonfiniteRecord>& blocks);
   void validation(int64_t step, const Validation& result, double bleu, double seconds);
   void saved(int64_t step, const std::string& path, int64_t bytes, double seconds);
   void save_failed(int64_t step, const std::string& reason);
@@ -63,6 +73,8 @@ class Recorder {
   void restore_counters(const std::string& json);
 
  private:
+  void ranks(const std::vector<RankWork>& ranks);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;  // null on other ranks than 0
 };

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/model/flops.h"
 #include "core/optim/schedule.h"
+#include "core/tensor/peak.h"
 #include "launcher/cores.h"
 #include "launcher/provenance.h"
 #include "launcher/signals.h"
@@ -43,6 +45,23 @@ StepOptions step_options(const Config& c, int group_size) {
           .seed = c.run.seed};
 }
 
+// Collective.
+double peak_of_all(dist::Communicator& group, core::Device& device) {
+  group.barrier();  // ranks on one machine share it, so they measure at the same time
+  double peak = core::measured_peak_flops(device.pool().threads());
+  group.all_reduce_sum(std::span<double>(&peak, 1));
+  return peak;
+}
+
+// The parameters of a block are those whose names begin with its own.
+template <class Visit>
+void for_each_parameter(const core::ParameterStore& store, const core::BlockContext& block,
+                        Visit visit) {
+  const std::string prefix = core::name_of(block) + ".";
+  for (size_t p = 0; p < store.all().size(); ++p)
+    if (store.all()[p]->name.starts_with(prefix)) visit(p, *store.all()[p]);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
@@ -52,7 +71,8 @@ Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
       verdict_(verdict_options(parts.config, parts.data)),
       gradient_step_(make_gradient_step(parts.model, parts.device, parts.data.train, parts.group,
                                         step_options(parts.config, parts.group.size()))),
-      lengths_(parts.data.train.lengths()) {
+      lengths_(parts.data.train.lengths()),
+      peak_flops_(peak_of_all(parts.group, parts.device)) {
   verdict_.restore(state_.verdict);
 }
 
@@ -144,11 +164,14 @@ void Trainer::next_step() {
                     .source_tokens = batch.source_tokens,
                     .target_tokens = batch.target_tokens,
                     .sentences = int64_t(batch.pairs.size()),
-                    .timing = gradient.timing};
+                    .timing = gradient.timing,
+                    .ranks = gradient.ranks};
   state_.step = step;
   update(gradient, record.learning_rate, record);
   advance(batch);
   record.step_seconds = monotonic_seconds() - start;
+  record.flops_utilization = core::training_flops(parts_.model.config(), lengths_, batch.pairs) /
+                             record.step_seconds / peak_flops_;
   parts_.recorder.memory(gradient_step_->memory_bytes());
   parts_.recorder.step(record);
   parts_.watchdog.progress(step);
@@ -163,17 +186,7 @@ void Trainer::update(const StepGradient& gradient, double learning_rate, StepRec
   for (const double s : squares) sum += s;
   record.gradient_norm = std::sqrt(sum);
   record.is_skipped = !std::isfinite(record.loss) || !std::isfinite(record.gradient_norm);
-  if (record.is_skipped) {
-    ++state_.skipped;
-    (void)verdict_.add_nonfinite(state_.step, std::isfinite(record.loss)
-                                                  ? core::NonfiniteValue::kGradientNorm
-                                                  : core::NonfiniteValue::kLoss);
-    parts_.recorder.event("skipped", {{"step", state_.step},
-                                      {"reason", "non-finite"},
-                                      {"loss", record.loss},
-                                      {"gradient_norm", record.gradient_norm}});
-    return;
-  }
+  if (record.is_skipped) return skip(gradient, record);
   const double clip = config_.optimizer.clip_norm;
   const double scale = clip > 0 && record.gradient_norm > clip ? clip / record.gradient_norm : 1;
   parts_.adam.step(parts_.device.pool(), parts_.model.parameters().weights(), gradient.gradient,
@@ -182,31 +195,59 @@ void Trainer::update(const StepGradient& gradient, double learning_rate, StepRec
   if (!gradient.blocks.empty()) record_layers(gradient, squares, learning_rate);
 }
 
-// Parameters belong to the block whose name they begin with; norms are of the whole block.
+void Trainer::skip(const StepGradient& gradient, const StepRecord& record) {
+  ++state_.skipped;
+  (void)verdict_.add_nonfinite(state_.step, std::isfinite(record.loss)
+                                                ? core::NonfiniteValue::kGradientNorm
+                                                : core::NonfiniteValue::kLoss);
+  const core::ParameterStore& store = parts_.model.parameters();
+  const std::vector<core::ValueCounts> counts =
+      core::count_values(parts_.device.pool(), store, gradient.gradient);
+  std::vector<NonfiniteRecord> blocks;
+  for (const core::BlockContext& block : parts_.model.blocks()) {
+    NonfiniteRecord bad = {.block = block};
+    for_each_parameter(store, block, [&](size_t p, const core::Parameter&) {
+      bad.entries += counts[p].nonfinite;
+    });
+    if (bad.entries > 0) blocks.push_back(bad);
+  }
+  parts_.recorder.nonfinite(blocks);
+  // Backward comes from the loss: what broke it is at or above the last block that is affected.
+  parts_.recorder.event("skipped",
+                        {{"step", state_.step},
+                         {"reason", "non-finite"},
+                         {"loss", record.loss},
+                         {"gradient_norm", record.gradient_norm},
+                         {"nonfinite_blocks", int64_t(blocks.size())},
+                         {"last_block", blocks.empty() ? "" : core::name_of(blocks.back().block)}});
+}
+
+// Norms are of the whole block.
 void Trainer::record_layers(const StepGradient& gradient, const std::vector<double>& squares,
                             double learning_rate) {
   const core::ParameterStore& store = parts_.model.parameters();
-  const std::vector<double> weights =
-      core::squared_norms(parts_.device.pool(), store, store.weights());
+  ThreadPool& pool = parts_.device.pool();
+  const std::vector<double> weights = core::squared_norms(pool, store, store.weights());
+  const std::vector<core::ValueCounts> counts = core::count_values(pool, store, gradient.gradient);
   std::vector<LayerRecord> layers;
   size_t i = 0;
   for (const core::BlockContext& block : parts_.model.blocks()) {
-    const std::string prefix = core::name_of(block) + ".";
-    double g = 0, w = 0, u = 0;
-    for (size_t p = 0; p < store.all().size(); ++p) {
-      const core::Parameter& parameter = *store.all()[p];
-      if (!parameter.name.starts_with(prefix)) continue;
+    double g = 0, w = 0, u = 0, zeros = 0, all = 0;
+    for_each_parameter(store, block, [&](size_t p, const core::Parameter& parameter) {
       g += squares[p];
       w += weights[p];
       const double change = parts_.adam.update_norm(store.weights(), parameter.offset,
                                                     parameter.numel(), learning_rate);
       u += change * change;
-    }
+      zeros += double(counts[p].zeros);
+      all += double(parameter.numel());
+    });
     layers.push_back({.block = block,
                       .activations = core::statistics_of(gradient.blocks[i++]),
                       .gradient_norm = std::sqrt(g),
                       .weight_norm = std::sqrt(w),
-                      .update_ratio = std::sqrt(u / w)});
+                      .update_ratio = std::sqrt(u / w),
+                      .zero_ratio = zeros / all});
   }
   parts_.recorder.layers(state_.step, layers);
 }

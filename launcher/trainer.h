@@ -61,6 +61,7 @@ class Trainer {
   void update(const StepGradient& gradient, double learning_rate, StepRecord& record);
   void record_layers(const StepGradient& gradient, const std::vector<double>& squares,
                      double learning_rate);
+  void skip(const StepGradient& gradient, const StepRecord& record);
   void advance(const core::Batch& batch);
   void validate();
   [[nodiscard]] bool wants_validation() const;
@@ -81,6 +82,7 @@ class Trainer {
   std::unique_ptr<GradientStep> gradient_step_;
   std::optional<core::EpochPlan> plan_;
   core::PairLengths lengths_;
+  double peak_flops_;  // per second, all ranks
   int64_t planned_epoch_ = -1;
   int64_t saved_step_ = -1, validated_step_ = -1;
   double last_save_seconds_ = 0;  // monotonic

@@ -4,21 +4,19 @@
 //
 // iwslt: width 256, ffn 1024, 4 heads, 10,000 pieces, 4096 tokens a step, dropout 0.3/0.1/0.1,
 // sentence lengths N(22, 12). Random tokens; the median of nine steps after two; forward, backward
-// and Adam. FLOPs are those of the matrix products on real tokens, twice the multiply-adds, three
-// times forward.
+// and Adam. FLOPs as core/model/flops.h counts them.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include <immintrin.h>
-
+#include "core/model/flops.h"
 #include "core/model/transformer.h"
 #include "core/optim/adam.h"
+#include "core/tensor/peak.h"
 
 namespace {
 
@@ -28,56 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Twelve independent chains of fused multiply-adds hide their latency.
-__attribute__((target("avx2,fma"))) double peak_avx2() {
-  __m256 x[12];
-  const __m256 one = _mm256_set1_ps(1.0f);
-  for (__m256& v : x) v = one;
-  const Clock::time_point start = Clock::now();
-  constexpr int64_t kRounds = 20'000'000;
-  for (int64_t i = 0; i < kRounds; ++i)
-#pragma GCC unroll 12
-    for (int k = 0; k < 12; ++k) x[k] = _mm256_fmadd_ps(x[k], one, one);
-  const double seconds = seconds_since(start);
-  float sum = 0;
-  for (const __m256& v : x) sum += _mm256_cvtss_f32(v);
-  volatile float sink = sum;
-  (void)sink;
-  return double(kRounds) * 12 * 8 * 2 / seconds;
-}
-
-__attribute__((target("avx512f"))) double peak_avx512() {
-  __m512 x[12];
-  const __m512 one = _mm512_set1_ps(1.0f);
-  for (__m512& v : x) v = one;
-  const Clock::time_point start = Clock::now();
-  constexpr int64_t kRounds = 20'000'000;
-  for (int64_t i = 0; i < kRounds; ++i)
-#pragma GCC unroll 12
-    for (int k = 0; k < 12; ++k) x[k] = _mm512_fmadd_ps(x[k], one, one);
-  const double seconds = seconds_since(start);
-  float sum = 0;
-  for (const __m512& v : x) sum += _mm512_cvtss_f32(v);
-  volatile float sink = sum;
-  (void)sink;
-  return double(kRounds) * 12 * 16 * 2 / seconds;
-}
-
-// FLOP/s of `threads` cores at once.
-double fma_peak(int threads) {
-  std::vector<double> rates(size_t(threads), 0.0);
-  std::vector<std::thread> workers;
-  for (double& rate : rates)
-    workers.emplace_back(
-        [&rate] { rate = __builtin_cpu_supports("avx512f") ? peak_avx512() : peak_avx2(); });
-  double sum = 0;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    workers[i].join();
-    sum += rates[i];
-  }
-  return sum;
 }
 
 struct Shape {
@@ -103,22 +51,6 @@ Shape shape_of(const std::string& name) {
   s.mean = is_small ? 12 : 22;
   s.deviation = is_small ? 6 : 12;
   return s;
-}
-
-double step_flops(const ModelConfig& m, const PackedBatch& batch) {
-  const double d = double(m.width), f = double(m.ffn_width);
-  double encoder = 0, decoder = 0;
-  const double S = double(batch.source.size()), T = double(batch.target.size());
-  encoder += S * (4 * d * d + 2 * d * f);
-  decoder += T * (6 * d * d + 2 * d * f) + S * 2 * d * d;
-  for (int64_t i = 0; i < batch.sentences(); ++i) {
-    const double n = batch.source_segments.length[size_t(i)],
-                 t = batch.target_segments.length[size_t(i)];
-    encoder += 2 * d * n * n;
-    decoder += 2 * d * t * t + 2 * d * t * n;
-  }
-  return 6 * (m.encoder_layers * encoder + m.decoder_layers * decoder +
-              T * d * double(m.vocabulary_size));
 }
 
 }  // namespace
@@ -167,7 +99,8 @@ int main(int argc, char** argv) {
     if (step > 2) times.push_back(seconds_since(start));
   }
   std::nth_element(times.begin(), times.begin() + 4, times.end());
-  const double flops = step_flops(shape.model, batch), peak = fma_peak(threads);
+  const double flops = training_flops(shape.model, data.lengths(), order),
+               peak = measured_peak_flops(threads);
   std::printf(
       "%s, %d threads: %.0f target tokens/s, %.1f GFLOP/s of a peak of %.1f (share %.2f), "
       "arena %.0f MiB\n",

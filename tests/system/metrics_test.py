@@ -1,10 +1,13 @@
 """What Prometheus scrapes from a living run, against the run's own record."""
 import json
 import math
+import os
 import re
 import shutil
 import signal
 import subprocess
+import threading
+import time
 import unittest
 import urllib.request
 
@@ -12,7 +15,7 @@ import fathom
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-LAYER_VALUES = ("gradient_norm", "weight_norm", "update_ratio", "hidden_rms", "omega",
+LAYER_VALUES = ("gradient_norm", "weight_norm", "update_ratio", "zero_ratio", "hidden_rms", "omega",
                 "omega_predicted", "branch_share", "cosine")
 
 
@@ -65,6 +68,7 @@ class Metrics(fathom.TestCase):
             for name in LAYER_VALUES:
                 self.assertTrue(math.isclose(scrape.value(f"layer_{name}", **labels), block[name],
                                              rel_tol=1e-9), f"{name} {labels} at step {step}")
+            self.assertEqual(scrape.value("layer_nonfinite_total", **labels), 0)
         series = [labels for name, labels in scrape.samples if name == "fathom_layer_omega"]
         self.assertEqual(len(series), len(line["blocks"]))
         return line["step"]
@@ -95,6 +99,11 @@ class Metrics(fathom.TestCase):
         for name in ("state", "epoch", "run_info", "build_info", "last_step_timestamp_seconds",
                      "step_duration_seconds_count", "phase_seconds_total", "arena_bytes"):
             self.assertIn("fathom_" + name, last.names())
+        self.assertTrue(0 < last.value("model_flops_utilization_ratio") < 1)
+        lags = [last.value("rank_step_lag_seconds", rank=str(i)) for i in range(2)]
+        paces = [last.value("rank_relative_performance_ratio", rank=str(i)) for i in range(2)]
+        self.assertEqual((min(lags), max(paces)), (0, 1))
+        self.assertTrue(max(lags) < 10 and min(paces) > 0, (lags, paces))
         self.stop(process)
         self.assertFalse((run.path / "targets.json").exists())
 
@@ -114,6 +123,46 @@ class Metrics(fathom.TestCase):
         check = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
                                capture_output=True, check=False)
         self.assertEqual((check.returncode, check.stdout, check.stderr), (0, "", ""), text)
+        self.stop(process)
+
+    def test_skipped_steps_name_the_blocks_that_are_not_finite(self):
+        run = self.run_directory("run")
+        # Every update multiplies the weights by 1 - 100 * 1000; the tenth skip in a row ends it.
+        result = self.train(run, "optimizer.learning_rate=100", "optimizer.weight_decay=1000",
+                            "optimizer.warmup_steps=1", "train.validate_every=0", ranks=2, code=5)
+        self.assertIn("failed at step", result.stderr)
+        skipped = run.events("skipped")
+        self.assertEqual(len(skipped), 10)
+        for event in skipped:
+            self.assertEqual(event["last_block"], "decoder.2.feed_forward")
+            self.assertGreater(event["nonfinite_blocks"], 0)
+
+    def test_a_slow_rank_is_seen(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER, ranks=2)
+        self.wait_for_step(run, 20, process)
+        slow = fathom.children(process.pid)[1]
+        pace, done = 1, threading.Event()
+
+        def slow_down():  # it runs a tenth of the time
+            while not done.wait(0.01):
+                os.kill(slow, signal.SIGSTOP)
+                time.sleep(0.09)
+                os.kill(slow, signal.SIGCONT)
+
+        slower = threading.Thread(target=slow_down)
+        slower.start()
+        try:
+            for _ in range(100):
+                scrape = self.scrape(run)
+                pace = scrape.value("rank_relative_performance_ratio", rank="1")
+                if pace < 0.5 and scrape.value("rank_step_lag_seconds", rank="1") > 0.01:
+                    break
+                time.sleep(0.05)
+        finally:
+            done.set()
+            slower.join()
+        self.assertLess(pace, 0.5)
         self.stop(process)
 
     def test_counters_go_on_over_a_resume(self):
