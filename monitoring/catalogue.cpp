@@ -153,4 +153,20 @@ static_assert(std::ranges::count_if(kTable, [](const MetricInfo& m) {
 
 std::span<const MetricInfo, kFamilies> catalogue() { return kTable; }
 
+int64_t series_needed(int64_t blocks, int64_t ranks) {
+  int64_t sum = 0;
+  for (const MetricInfo& m : kTable) {
+    const auto* labels = m.labels.data();
+    if (m.type == MetricType::kHistogram)
+      sum += int64_t(m.buckets.size()) + 3;  // +Inf, sum, count
+    else if (labels == kBlock)
+      sum += blocks;
+    else if (labels == kRank)
+      sum += ranks;
+    else
+      sum += std::max<int64_t>(1, int64_t(m.known.size()));
+  }
+  return sum;
+}
+
 }  // namespace fathom::monitoring

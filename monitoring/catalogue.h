@@ -89,6 +89,10 @@ inline constexpr size_t kFamilies =
 // Number of series that one block of one layer adds: what depth costs of monitoring.max_series.
 inline constexpr int64_t kSeriesPerBlock = 11;
 
+// Series of a run with so many blocks in its layers and so many ranks, once all of them exist;
+// counted as for Metrics::series().
+[[nodiscard]] int64_t series_needed(int64_t blocks, int64_t ranks);
+
 // Place of a family in catalogue().
 [[nodiscard]] constexpr size_t family_index(Counter c) { return size_t(c); }
 [[nodiscard]] constexpr size_t family_index(Gauge g) { return size_t(Counter::kCount) + size_t(g); }

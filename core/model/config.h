@@ -31,4 +31,10 @@ struct ModelConfig {
   int64_t vocabulary_size = 0;  // entries; set from the tokenizer
 };
 
+// Sublayers with their residual connections, of both stacks.
+[[nodiscard]] inline int64_t block_count(const ModelConfig& model) {
+  const int64_t in_decoder_layer = model.kind == ModelKind::kEncoderDecoder ? 3 : 2;
+  return 2 * int64_t(model.encoder_layers) + in_decoder_layer * model.decoder_layers;
+}
+
 }  // namespace fathom::core

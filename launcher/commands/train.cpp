@@ -17,6 +17,7 @@
 #include "launcher/run_setup.h"
 #include "launcher/signals.h"
 #include "launcher/trainer.h"
+#include "monitoring/catalogue.h"
 
 namespace fathom::launcher {
 namespace {
@@ -49,6 +50,16 @@ const char* device_name(DeviceChoice device) {
 void keep_tokenizer(const core::PreparedData& data, const Config& config) {
   core::write_file(std::filesystem::path(config.run.directory) / "tokenizer.model",
                    data.tokenizer->bytes());
+}
+
+// Before the long work, not at the first step that has layer statistics.
+void check_series(const Config& config, int ranks) {
+  const int64_t blocks =
+      config.monitoring.detail == Detail::kBlock ? core::block_count(config.model) : 0;
+  const int64_t needed = monitoring::series_needed(blocks, ranks);
+  require(needed <= config.monitoring.max_series, "monitoring.max_series: got ",
+          config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks, " ranks need ",
+          needed, "; raise it", blocks > 0 ? ", or set monitoring.detail: run" : "");
 }
 
 int exit_code_of(StopKind kind) {
@@ -158,6 +169,7 @@ int train(const TrainCommand& command, dist::Session& session) {
           " virtual shards cannot be shared out over ", group.size(),
           " ranks; start at most that many, or raise batch.shards");
   if (config.dist.reduction == Reduction::kTree) core::check_shards_fit(config.batch);
+  check_series(config, group.size());
   heed_signals(Stopping::kAtOnce);
   dist::Watchdog watchdog = make_watchdog(config, group, log);
 

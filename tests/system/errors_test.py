@@ -112,7 +112,18 @@ class Configs(Errors):
         self.refuse_training(2, "data.train", overrides=["data.train="])
 
     def test_more_series_than_allowed(self):
-        self.refuse_training(2, "monitoring.max_series", overrides=["monitoring.max_series=10"])
+        for detail, remedy in (("block", "set monitoring.detail: run"), ("run", "raise it")):
+            for ranks in (0, 2):
+                run, keys = self.run_directory(f"{detail}{ranks}"), ["train.max_steps=3"]
+                keys += [f"monitoring.detail={detail}", "monitoring.layer_statistics_every=1",
+                         "train.best_metric=bleu", "train.validate_every=2"]
+                result = self.train(run, *keys, "monitoring.max_series=10", ranks=ranks, code=2)
+                self.assertIn(remedy, result.stderr)
+                needed = int(re.search(r"monitoring\.max_series: .* ranks need (\d+)",
+                                       result.stderr)[1])
+                self.assertFalse(run.path.exists())
+                self.train(run, *keys, f"monitoring.max_series={needed - 1}", ranks=ranks, code=2)
+                self.train(run, *keys, f"monitoring.max_series={needed}", ranks=ranks)
 
 
 class Data(Errors):
