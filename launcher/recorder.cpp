@@ -172,10 +172,10 @@ void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
   for (const LayerRecord& r : layers) {
     const monitoring::LabelValues labels = labels_of(r.block);
     const std::pair<Gauge, double> values[] = {
-        {Gauge::kLayerGradientNorm, r.gradient_norm},
-        {Gauge::kLayerWeightNorm, r.weight_norm},
-        {Gauge::kLayerUpdateRatio, r.update_ratio},
-        {Gauge::kLayerZeroRatio, r.zero_ratio},
+        {Gauge::kLayerGradientNorm, r.parameters.gradient_norm},
+        {Gauge::kLayerWeightNorm, r.parameters.weight_norm},
+        {Gauge::kLayerUpdateRatio, r.parameters.update_ratio},
+        {Gauge::kLayerZeroRatio, r.parameters.zero_ratio},
         {Gauge::kLayerHiddenRms, r.activations.hidden_rms},
         {Gauge::kLayerOmega, r.activations.omega},
         {Gauge::kLayerOmegaPredicted, r.activations.omega_predicted},
@@ -188,10 +188,10 @@ void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
     blocks.push_back(Object{{"stack", labels[0]},
                             {"layer", r.block.layer},
                             {"block", labels[2]},
-                            {"gradient_norm", r.gradient_norm},
-                            {"weight_norm", r.weight_norm},
-                            {"update_ratio", r.update_ratio},
-                            {"zero_ratio", r.zero_ratio},
+                            {"gradient_norm", r.parameters.gradient_norm},
+                            {"weight_norm", r.parameters.weight_norm},
+                            {"update_ratio", r.parameters.update_ratio},
+                            {"zero_ratio", r.parameters.zero_ratio},
                             {"hidden_rms", r.activations.hidden_rms},
                             {"omega", r.activations.omega},
                             {"omega_predicted", r.activations.omega_predicted},
@@ -201,10 +201,18 @@ void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
   impl_->layer_lines.append({{"step", step}, {"blocks", std::move(blocks)}});
 }
 
-void Recorder::nonfinite(const std::vector<NonfiniteRecord>& blocks) {
-  if (!impl_ || impl_->config.monitoring.detail != Detail::kBlock) return;
-  for (const NonfiniteRecord& r : blocks)
-    impl_->metrics.increment(Counter::kLayerNonfinite, labels_of(r.block), double(r.entries));
+// Backward comes from the loss: what broke it is at or above the last block that is affected.
+void Recorder::skipped(const StepRecord& record, const std::vector<core::NonfiniteBlock>& blocks) {
+  if (!impl_) return;
+  event("skipped", {{"step", record.step},
+                    {"reason", "non-finite"},
+                    {"loss", record.loss},
+                    {"gradient_norm", record.gradient_norm},
+                    {"nonfinite_blocks", int64_t(blocks.size())},
+                    {"last_block", blocks.empty() ? "" : core::name_of(blocks.back().block)}});
+  if (impl_->config.monitoring.detail != Detail::kBlock) return;
+  for (const auto& [block, entries] : blocks)
+    impl_->metrics.increment(Counter::kLayerNonfinite, labels_of(block), double(entries));
 }
 
 void Recorder::validation(int64_t step, const Validation& v, double bleu, double seconds) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/observe/layer_probe.h"
+#include "core/observe/parameter_statistics.h"
 #include "launcher/config/config.h"
 #include "launcher/evaluation.h"
 #include "launcher/gradient_step.h"
@@ -34,13 +35,7 @@ struct StepRecord {
 struct LayerRecord {
   core::BlockContext block;
   core::BlockStatistics activations;
-  double gradient_norm = 0, weight_norm = 0, update_ratio = 0, zero_ratio = 0;
-};
-
-// A block whose gradient has NaN or infinite entries.
-struct NonfiniteRecord {
-  core::BlockContext block;
-  int64_t entries = 0;
+  core::ParameterStatistics parameters;
 };
 
 class Recorder {
@@ -52,8 +47,7 @@ class Recorder {
 
   void step(const StepRecord& record);
   void layers(int64_t step, const std::vector<LayerRecord>& layers);
-  // Of a skipped step; in the order of the blocks.
-  void nonfinite(const std::vector<NonfiniteRecord>& blocks);
+  void skipped(const StepRecord& record, const std::vector<core::NonfiniteBlock>& blocks);
   void validation(int64_t step, const Validation& result, double bleu, double seconds);
   void saved(int64_t step, const std::string& path, int64_t bytes, double seconds);
   void save_failed(int64_t step, const std::string& reason);

@@ -53,15 +53,6 @@ double peak_of_all(dist::Communicator& group, core::Device& device) {
   return peak;
 }
 
-// The parameters of a block are those whose names begin with its own.
-template <class Visit>
-void for_each_parameter(const core::ParameterStore& store, const core::BlockContext& block,
-                        Visit visit) {
-  const std::string prefix = core::name_of(block) + ".";
-  for (size_t p = 0; p < store.all().size(); ++p)
-    if (store.all()[p]->name.starts_with(prefix)) visit(p, *store.all()[p]);
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
@@ -200,55 +191,22 @@ void Trainer::skip(const StepGradient& gradient, const StepRecord& record) {
   (void)verdict_.add_nonfinite(state_.step, std::isfinite(record.loss)
                                                 ? core::NonfiniteValue::kGradientNorm
                                                 : core::NonfiniteValue::kLoss);
-  const core::ParameterStore& store = parts_.model.parameters();
-  const std::vector<core::ValueCounts> counts =
-      core::count_values(parts_.device.pool(), store, gradient.gradient);
-  std::vector<NonfiniteRecord> blocks;
-  for (const core::BlockContext& block : parts_.model.blocks()) {
-    NonfiniteRecord bad = {.block = block};
-    for_each_parameter(store, block, [&](size_t p, const core::Parameter&) {
-      bad.entries += counts[p].nonfinite;
-    });
-    if (bad.entries > 0) blocks.push_back(bad);
-  }
-  parts_.recorder.nonfinite(blocks);
-  // Backward comes from the loss: what broke it is at or above the last block that is affected.
-  parts_.recorder.event("skipped",
-                        {{"step", state_.step},
-                         {"reason", "non-finite"},
-                         {"loss", record.loss},
-                         {"gradient_norm", record.gradient_norm},
-                         {"nonfinite_blocks", int64_t(blocks.size())},
-                         {"last_block", blocks.empty() ? "" : core::name_of(blocks.back().block)}});
+  parts_.recorder.skipped(record,
+                          core::nonfinite_blocks(parts_.device.pool(), parts_.model.parameters(),
+                                                 parts_.model.blocks(), gradient.gradient));
 }
 
-// Norms are of the whole block.
 void Trainer::record_layers(const StepGradient& gradient, const std::vector<double>& squares,
                             double learning_rate) {
-  const core::ParameterStore& store = parts_.model.parameters();
-  ThreadPool& pool = parts_.device.pool();
-  const std::vector<double> weights = core::squared_norms(pool, store, store.weights());
-  const std::vector<core::ValueCounts> counts = core::count_values(pool, store, gradient.gradient);
+  const std::vector<core::BlockContext> blocks = parts_.model.blocks();
+  const std::vector<core::ParameterStatistics> parameters =
+      core::parameter_statistics(parts_.device.pool(), parts_.model.parameters(), blocks,
+                                 gradient.gradient, squares, parts_.adam, learning_rate);
   std::vector<LayerRecord> layers;
-  size_t i = 0;
-  for (const core::BlockContext& block : parts_.model.blocks()) {
-    double g = 0, w = 0, u = 0, zeros = 0, all = 0;
-    for_each_parameter(store, block, [&](size_t p, const core::Parameter& parameter) {
-      g += squares[p];
-      w += weights[p];
-      const double change = parts_.adam.update_norm(store.weights(), parameter.offset,
-                                                    parameter.numel(), learning_rate);
-      u += change * change;
-      zeros += double(counts[p].zeros);
-      all += double(parameter.numel());
-    });
-    layers.push_back({.block = block,
-                      .activations = core::statistics_of(gradient.blocks[i++]),
-                      .gradient_norm = std::sqrt(g),
-                      .weight_norm = std::sqrt(w),
-                      .update_ratio = std::sqrt(u / w),
-                      .zero_ratio = zeros / all});
-  }
+  for (size_t i = 0; i < blocks.size(); ++i)
+    layers.push_back({.block = blocks[i],
+                      .activations = core::statistics_of(gradient.blocks[i]),
+                      .parameters = parameters[i]});
   parts_.recorder.layers(state_.step, layers);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace fathom::core {
 namespace {
@@ -97,25 +96,6 @@ std::vector<double> squared_norms(ThreadPool& pool, const ParameterStore& store,
   std::vector<double> sums(store.all().size());
   for (size_t i = 0; i < tasks.size(); ++i) sums[tasks[i].parameter] += partial[i];
   return sums;
-}
-
-std::vector<ValueCounts> count_values(ThreadPool& pool, const ParameterStore& store,
-                                      const Tensor& flat) {
-  std::vector<ValueCounts> counts(store.all().size());
-  visit_float(flat.dtype(), [&]<class T>() {
-    pool.run(int64_t(counts.size()), [&](int64_t p) {
-      const Parameter& parameter = *store.all()[size_t(p)];
-      const T* x = flat.data<T>() + parameter.offset;
-      int64_t zeros = 0, nonfinite = 0;
-#pragma omp simd reduction(+ : zeros, nonfinite)
-      for (int64_t k = 0; k < parameter.numel(); ++k) {
-        zeros += x[k] == T(0);
-        nonfinite += !(std::abs(x[k]) <= std::numeric_limits<T>::max());
-      }
-      counts[size_t(p)] = {.zeros = zeros, .nonfinite = nonfinite};
-    });
-  });
-  return counts;
 }
 
 }  // namespace fathom::core

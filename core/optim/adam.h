@@ -38,14 +38,4 @@ class Adam {
 [[nodiscard]] std::vector<double> squared_norms(ThreadPool& pool, const ParameterStore& store,
                                                 const Tensor& flat);
 
-// What is odd among the values of one parameter's slice.
-struct ValueCounts {
-  int64_t zeros = 0;      // exact ones
-  int64_t nonfinite = 0;  // NaN or infinite
-};
-
-// In the order of declaration.
-[[nodiscard]] std::vector<ValueCounts> count_values(ThreadPool& pool, const ParameterStore& store,
-                                                    const Tensor& flat);
-
 }  // namespace fathom::core

@@ -1,6 +1,5 @@
 // Adam and the learning rate schedules.
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include <gtest/gtest.h>
@@ -197,33 +196,6 @@ TEST(Schedule, WithoutWarmupStartsAtTheFullRate) {
 TEST(Schedule, CountsUpdatesFromOne) {
   EXPECT_TRUE(support::throws_with<InvalidArgument>("learning_rate: updates count from 1, got 0",
                                                     [] { (void)learning_rate({}, 0, 10); }));
-}
-
-TEST(CountValues, FindsZerosAndWhatIsNotFiniteInEachParameter) {
-  for (const DType dtype : {DType::kF32, DType::kF64}) {
-    ParameterStore store(dtype);
-    store.add("first", Role::kBias, {70});
-    store.add("second", Role::kBias, {5});
-    store.freeze();
-    const Tensor flat = allocate_flat(store.size(), dtype);
-    visit_float(dtype, [&]<class T>() {
-      T* first = flat.data<T>() + store.find("first").offset;
-      T* second = flat.data<T>() + store.find("second").offset;
-      for (int i = 0; i < 70; ++i) first[i] = T(1) / T(i + 1);
-      first[3] = 0, first[69] = -T(0);
-      first[10] = std::numeric_limits<T>::max(), first[11] = std::numeric_limits<T>::denorm_min();
-      for (int i = 0; i < 5; ++i) second[i] = 1;
-      second[0] = std::numeric_limits<T>::quiet_NaN();
-      second[1] = std::numeric_limits<T>::infinity(), second[4] = -second[1];
-    });
-    ThreadPool pool(2);
-    const std::vector<ValueCounts> counts = count_values(pool, store, flat);
-    ASSERT_EQ(counts.size(), 2u);
-    EXPECT_EQ(counts[0].zeros, 2);
-    EXPECT_EQ(counts[0].nonfinite, 0);
-    EXPECT_EQ(counts[1].zeros, 0);
-    EXPECT_EQ(counts[1].nonfinite, 3);
-  }
 }
 
 }  // namespace
