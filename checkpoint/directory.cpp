@@ -219,6 +219,13 @@ std::optional<fs::path> pointed_at(const fs::path& file) {
 
 }  // namespace
 
+std::string describe(const Skipped& skipped) {
+  const std::string place = "checkpoint " + skipped.path.string();
+  // Most reasons begin with the place themselves.
+  return skipped.reason.starts_with(place) ? "skipped " + skipped.reason
+                                           : join("skipped ", place, ": ", skipped.reason);
+}
+
 std::vector<fs::path> candidates(const fs::path& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);

@@ -89,6 +89,9 @@ class CheckpointDirectory {
 [[nodiscard]] Checkpoint open_checkpoint(
     const std::filesystem::path& path, const std::function<void(const Skipped&)>& on_skipped = {});
 
+// One line: where, and why it is not used.
+[[nodiscard]] std::string describe(const Skipped& skipped);
+
 // The checkpoint directories that `path` means: itself, the one that a hint file `latest` or `best`
 // names, or all of a run directory, newest first. CheckpointError if it is none of these.
 [[nodiscard]] std::vector<std::filesystem::path> candidates(const std::filesystem::path& path);

@@ -102,8 +102,8 @@ bool may_be_alive(const Owner& owner) {
 }
 
 std::string describe(const Owner& owner) {
-  return join("host ", owner.host, ", pid ", owner.pid, ", job ",
-              owner.job_id.empty() ? "none" : owner.job_id, ", since ",
+  return join("host ", owner.host, ", pid ", owner.pid,
+              owner.job_id.empty() ? "" : ", job " + owner.job_id, ", since ",
               duration_text(std::time(nullptr) - owner.since));
 }
 

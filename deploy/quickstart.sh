@@ -2,14 +2,14 @@
 # The main experiment: a 12+12-layer Transformer with three norm placements, trained by two MPI
 # ranks on German-English text. Installs what is missing, builds, trains, prints a table.
 #
-#   deploy/quickstart.sh [--seeds N] [--steps N] [--ranks N] [--keep]
+#   deploy/quickstart.sh [--seeds N] [--steps N] [--ranks N] [--anew]
 #
 #   --seeds N   train every topology with seeds 1..N (default 1)
 #   --steps N   optimizer steps of a run (default: what configs/quickstart.yaml says)
 #   --ranks N   MPI processes, 1 or 2: the config cuts a batch into two shards (default 2)
-#   --keep      move the runs of an earlier quickstart aside and train anew
+#   --anew      move the runs of an earlier quickstart aside and train anew
 #
-# Without --keep it goes on where it was stopped (Ctrl-C), and trains nothing twice. Exit codes: 0 the
+# Without --anew it goes on where it was stopped (Ctrl-C), and trains nothing twice. Exit codes: 0 the
 # experiment came out as it should; 5 it did not, the cells are named; 75 stopped, run it again;
 # others as in README.md.
 set -euo pipefail
@@ -22,7 +22,7 @@ readonly TOPOLOGIES=(post-ln pre-ln residual)
 readonly config=configs/quickstart.yaml
 readonly fathom=build/release/bin/fathom
 
-seeds=1 ranks=2 steps='' keep=no
+seeds=1 ranks=2 steps='' anew=no
 trainer=''      # process id of mpirun while it runs
 is_stopped=no   # a signal came
 
@@ -37,7 +37,7 @@ die() {  # CODE TEXT
 parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case $1 in
-      --keep) keep=yes ;;
+      --anew) anew=yes ;;
       --seeds | --steps | --ranks)
         [[ ${2:-} =~ ^[1-9][0-9]{0,8}$ ]] || die 2 "$1: got '${2:-}', expected a number from 1"
         printf -v "${1#--}" %s "$2"
@@ -51,6 +51,7 @@ parse_arguments() {
     esac
     shift
   done
+  [[ $ranks -le 2 ]] || die 2 "--ranks: got $ranks, expected 1 or 2: the config has two shards"
 }
 
 build() {
@@ -60,7 +61,7 @@ build() {
   say 'building (build/release)'
   mkdir -p build
   {
-    cmake --preset release "${tests[@]}" && cmake --build --preset release --target fathom
+    cmake --preset release "${tests[@]}" && cmake --build --preset release --parallel "$(nproc)" --target fathom
   } >build/quickstart.log 2>&1 || {
     tail -n 40 build/quickstart.log >&2
     die 1 'the build failed, see build/quickstart.log'
@@ -124,6 +125,8 @@ train() {  # TOPOLOGY SEED
   shown=$(($(wc -l <"$log") + 1))
   read_last_step "$run" || true
   local first_step=$step first_second=$SECONDS
+  [[ $step -le $total_steps ]] ||
+    die 2 "$run has trained $step steps already, more than $total_steps; --anew starts again"
   say "$1, seed $2: $run"
   set -m # a process group of its own: the terminal's Ctrl-C reaches this script only
   mpirun -np "$ranks" --bind-to none --oversubscribe "$fathom" train "$config" \
@@ -137,7 +140,7 @@ train() {  # TOPOLOGY SEED
     lines=$(wc -l <"$log")
     [[ $lines -lt $shown ]] || show_log "$log" "$shown"
     shown=$((lines + 1))
-    [[ ! -t 2 ]] || draw_bar "$run" "$first_step" "$first_second"
+    [[ ! -t 2 || $is_stopped == yes ]] || draw_bar "$run" "$first_step" "$first_second"
   done
   wait "$trainer" || code=$?
   trainer=''
@@ -145,10 +148,14 @@ train() {  # TOPOLOGY SEED
   [[ $code -ne 75 ]] || is_stopped=yes
   stop_if_asked
   case $code in
-    0 | 5) return 0 ;;
+    0) return 0 ;;
+    5)
+      [[ $1 != post-ln ]] || say '  (at this depth that is what to expect of Post-LN)'
+      return 0
+      ;;
     2)
       ! grep -q 'the run was started with' "$log" ||
-        say "(runs of another configuration can be moved aside: deploy/quickstart.sh --keep)"
+        say "(runs of another configuration can be moved aside: deploy/quickstart.sh --anew)"
       ;;
     *) tail -n 20 "$log" >&2 ;;
   esac
@@ -177,7 +184,7 @@ main() {
   fi
   export OMPI_MCA_mpi_yield_when_idle=1 # ranks may share cores with others
   trap on_signal INT TERM HUP
-  [[ $keep == no ]] || move_aside
+  [[ $anew == no ]] || move_aside
 
   local start=$SECONDS topology seed code=0
   total_steps=$("$fathom" config show "$config" ${steps:+train.max_steps="$steps"} |

@@ -56,7 +56,7 @@ build() {  # PRESET [TARGET...]
     cat "$log"
     return 1
   }
-  cmake --build --preset "$preset" "${targets[@]}"
+  cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}"
 }
 
 # DIRECTORY CTEST-ARGUMENT...: counts what CTest counts.
@@ -86,7 +86,7 @@ lint() {
   mapfile -t headers < <(git ls-files -- '*.h')
   check 'lint: clang-format' clang-format-14 --dry-run -Werror "${sources[@]}" "${headers[@]}"
   check 'lint: shellcheck' shellcheck deploy/*.sh .ci/run
-  check 'lint: clang-tidy' run-clang-tidy-14 -quiet -p build/release -j2 \
+  check 'lint: clang-tidy' run-clang-tidy-14 -quiet -p build/release -j"$(nproc)" \
     "^$root/(core|launcher|dist|checkpoint|monitoring)/.*\.cpp\$"
 }
 

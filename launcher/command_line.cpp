@@ -126,9 +126,10 @@ void add_evaluate(CLI::App& app, Action& action) {
 void add_score(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("score", "BLEU and chrF of a file, as sacreBLEU counts them");
   const auto c = std::make_shared<ScoreCommand>();
-  sub->add_option("hypothesis", c->hypothesis, "A file, or - for standard input")->required();
+  sub->add_option("hypothesis", c->hypothesis, "A file, plain or .gz, or - for standard input")
+      ->required();
   sub->add_option("references", c->references, "One file or more")->required();
-  sub->add_flag("--lowercase", c->lowercase);
+  sub->add_flag("--lowercase", c->lowercase, "Compare in lower case");
   sub->add_option("--tokenize", c->tokenizer, "13a, intl, char, none")->capture_default_str();
   sub->add_option("--smooth", c->smoothing, "exp, floor, add-k, none")->capture_default_str();
   sub->callback([c, &action] { action = [c] { return score(*c); }; });

@@ -9,6 +9,7 @@
 #include "core/data/batch_plan.h"
 #include "core/data/prepare.h"
 #include "core/score/bleu.h"
+#include "core/score/chrf.h"
 
 namespace fathom::launcher {
 namespace {
@@ -119,6 +120,7 @@ SplitScore score_split(core::Transformer& model, core::Device& device, const cor
   out.bleu = score.score;
   out.line = core::to_line(score);
   out.signature = core::signature(score);
+  out.chrf = core::corpus_chrf(out.translations, streams).score;
   return out;
 }
 

@@ -36,6 +36,7 @@ struct Validation {
 // `prefix` is config.valid or config.test. Collective; every rank gets the figure.
 struct SplitScore {
   double bleu = 0;
+  double chrf = 0;  // chrF2
   std::string line, signature;
   std::vector<std::string> translations;
 };

@@ -12,10 +12,9 @@ namespace fathom::launcher {
 
 LoadedModel load_model(const std::string& path, int threads) {
   const monitoring::Log log({.level = monitoring::LogLevel::kInfo});
-  const checkpoint::Checkpoint source =
-      checkpoint::open_checkpoint(path, [&log](const checkpoint::Skipped& skipped) {
-        log.warn(join("skipped checkpoint ", skipped.path.string(), ": ", skipped.reason));
-      });
+  const checkpoint::Checkpoint source = checkpoint::open_checkpoint(
+      path,
+      [&log](const checkpoint::Skipped& skipped) { log.warn(checkpoint::describe(skipped)); });
   const std::string text = provenance_text(source.manifest().provenance, "config");
   require<CheckpointError>(!text.empty(), source.path().string(),
                            ": carries no config; was it written by another program?");

@@ -71,6 +71,7 @@ struct Recorder::Impl {
         progress(std::cerr, monitoring::stderr_progress(c.run.name, c.train.max_steps,
                                                         std::max<int64_t>(resumed_from, 0))) {
     log.before_line([this] { progress.clear(); });
+    std::filesystem::remove(run / "result.json");  // of an earlier attempt: this one has not ended
     rewind(steps, run / "metrics.jsonl", resumed_from);
     rewind(layer_lines, run / "layers.jsonl", resumed_from);
     for (const std::string& warning : exporter.warnings()) log.warn(warning);

@@ -71,14 +71,16 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, cons
     return std::nullopt;
   }
   if (mode != "auto" && mode != "require") {
+    require<CheckpointError>(fs::exists(mode), "--resume: ", mode,
+                             " does not exist; expected auto, never, require, or the path of a "
+                             "checkpoint or run");
     checkpoint::Checkpoint chosen = checkpoint::open_checkpoint(mode);
     run.checkpoints->discard_after(chosen.manifest().step);
     return chosen;
   }
   checkpoint::Found found = run.checkpoints->newest_valid();
   rejected = int64_t(found.skipped.size());
-  for (const checkpoint::Skipped& skipped : found.skipped)
-    log.warn(join("skipped checkpoint ", skipped.path.string(), ": ", skipped.reason));
+  for (const checkpoint::Skipped& skipped : found.skipped) log.warn(checkpoint::describe(skipped));
   if (!found.checkpoint) {
     require<CheckpointError>(
         found.skipped.empty(), directory.string(), ": none of ", found.skipped.size(),
@@ -115,7 +117,6 @@ Resume decide_resume(const Config& config, const std::string& mode, RunDirectory
   Resume resume;
   if (group.rank() == 0) {
     resume.checkpoint = find_checkpoint(config, mode, run, resume.rejected, log);
-    const fs::path file = fs::path(config.run.directory) / "config.yaml";
     if (resume.checkpoint) {
       const checkpoint::Manifest& manifest = resume.checkpoint->manifest();
       const std::string old = provenance_text(manifest.provenance, "config");
@@ -127,12 +128,15 @@ Resume decide_resume(const Config& config, const std::string& mode, RunDirectory
     } else {
       resume.run_id = new_run_id();
     }
-    write_text(file, to_yaml(config));
   }
   resume.resumes = group.all_reduce_max(resume.checkpoint.has_value()) == 1;
   group.broadcast(resume.run_id, 0);
   resume.attempt = group.all_reduce_max(resume.attempt);
   return resume;
+}
+
+void keep_config(const Config& config) {
+  write_text(fs::path(config.run.directory) / "config.yaml", to_yaml(config));
 }
 
 core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
@@ -178,9 +182,17 @@ void load_state(const Resume& resume, TrainState& state, dist::Communicator& gro
   state.visit(archive);
 }
 
-void load_weights(const std::string& path, core::Transformer& model, dist::Communicator& group) {
+void load_weights(const std::string& path, const Config& config, core::Transformer& model,
+                  dist::Communicator& group, const monitoring::Log& log) {
   if (group.rank() == 0) {
     const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);
+    const std::string old = provenance_text(source.manifest().provenance, "config");
+    const std::string topology =
+        old.empty() ? "" : parse_config(old, path + " (config)", "run").model.topology;
+    log.info(join("weights from ", source.path().string(), ", step ", source.manifest().step));
+    if (!topology.empty() && topology != config.model.topology)
+      log.warn(join("--init-from: the weights are those of a ", topology, " model, this one is ",
+                    config.model.topology));
     checkpoint::LoadingArchive archive(source, "model/");
     visit_weights(archive, model);
     archive.finish();

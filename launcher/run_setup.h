@@ -37,13 +37,16 @@ struct Resume {
 
 // `mode`: auto, never, require, or a path. Collective. CheckpointError (exit 4) when there are only
 // invalid checkpoints, or none and `require`; InvalidArgument for `never` in a used directory and
-// for a config that a resume may not change. Also writes RUN/config.yaml.
+// for a config that a resume may not change.
 [[nodiscard]] Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
                                    dist::Communicator& group, const monitoring::Log& log);
 
 // Rank 0 prepares, then the others find it ready, or build their own where they do not see it.
 [[nodiscard]] core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
                                               const monitoring::Log& log);
+
+// Writes RUN/config.yaml: what the steps from here on are made with.
+void keep_config(const Config& config);
 
 // A run goes on with the tokens it was started with. DataError when the texts have changed since.
 void check_same_data(const Resume& resume, const core::PreparedData& data);
@@ -56,6 +59,7 @@ void check_ranks_agree(const Config& config, const core::PreparedData& data,
 void load_state(const Resume& resume, TrainState& state, dist::Communicator& group);
 
 // The weights of another run's checkpoint (rank 0 reads it). Collective.
-void load_weights(const std::string& path, core::Transformer& model, dist::Communicator& group);
+void load_weights(const std::string& path, const Config& config, core::Transformer& model,
+                  dist::Communicator& group, const monitoring::Log& log);
 
 }  // namespace fathom::launcher

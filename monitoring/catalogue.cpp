@@ -79,7 +79,7 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
         "Validation loss with the sources exchanged minus the true one, in nats per target token: "
         "0 means that the decoder does not read its source.");
   gauge(Gauge::kValidationScore, "fathom_validation_score",
-        "Score of the validation translations (BLEU and chrF: 0 to 100).", kMetric);
+        "Score of the validation translations (BLEU: 0 to 100).", kMetric);
   gauge(Gauge::kLearningRate, "fathom_learning_rate", "Learning rate of the last step.");
   gauge(Gauge::kGradientNorm, "fathom_gradient_norm",
         "Euclidean norm of the whole gradient, averaged over tokens, before clipping.");

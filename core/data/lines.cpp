@@ -208,7 +208,10 @@ std::filesystem::path find_text(const std::filesystem::path& path) {
   zipped += ".gz";
   require<DataError>(std::filesystem::exists(zipped, ignored), "text: neither ", path.string(),
                      " nor ", zipped.string(),
-                     " exists; check data.train, data.valid, data.test, data.source, data.target");
+                     " exists; check data.train, data.valid, data.test, data.source, data.target",
+                     path.is_relative() ? ", and the directory the program was started in: " +
+                                              std::filesystem::current_path(ignored).string()
+                                        : "");
   return zipped;
 }
 

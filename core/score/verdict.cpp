@@ -17,7 +17,7 @@ const char* name_of(NonfiniteValue value) {
     case NonfiniteValue::kGradientNorm:
       return "gradient norm";
     case NonfiniteValue::kValidationLoss:
-      return "validation NLL";
+      return "validation loss";
     case NonfiniteValue::kSourceGain:
       return "source gain";
   }
@@ -58,8 +58,7 @@ VerdictMonitor::VerdictMonitor(const VerdictOptions& options) : options_(options
   require(std::isfinite(options.unigram_entropy) && options.unigram_entropy > 0,
           "verdict: got unigram entropy ", options.unigram_entropy,
           " nats, expected a positive finite number; is the training set empty?");
-  require(options.after >= 0, "verdict: got after = ", options.after,
-          ", expected 0 or more updates");
+  require(options.after >= 0, "verdict: got after = ", options.after, ", expected 0 or more steps");
   require(options.relapse_validations >= 1 && options.relapse_steps >= 1 &&
               options.nonfinite_limit >= 1,
           "verdict: got relapse_validations ", options.relapse_validations, ", relapse_steps ",
@@ -70,9 +69,8 @@ VerdictMonitor::VerdictMonitor(const VerdictOptions& options) : options_(options
 std::optional<Verdict> VerdictMonitor::add_validation(int64_t step, double nll,
                                                       std::optional<double> source_gain) {
   if (auto failed = verdict()) return failed;
-  require(state_.validations == 0 || step > state_.last_step,
-          "verdict: got a validation at update ", step, " after one at update ", state_.last_step,
-          ", expected a later one");
+  require(state_.validations == 0 || step > state_.last_step, "verdict: got a validation at step ",
+          step, " after one at step ", state_.last_step, ", expected a later one");
   ++state_.validations;
   state_.last_step = step;
   if (!options_.encoder_decoder) source_gain.reset();
@@ -145,7 +143,7 @@ Verdict VerdictMonitor::finish(std::optional<double> bleu, std::optional<double>
   if (const auto failed = verdict()) return *failed;
   std::string text = "The run ended normally";
   if (state_.validations > 0)
-    text += fmt::format("; best validation NLL {:.3f} nats at update {}", state_.best_nll,
+    text += fmt::format("; best validation loss {:.3f} nats at step {}", state_.best_nll,
                         state_.best_step);
   if (bleu) text += fmt::format("; test BLEU {:.2f}", *bleu);
   return {VerdictStatus::kOk, text + ".", state_.last_step};
@@ -176,25 +174,25 @@ std::string VerdictMonitor::reason() const {
   const VerdictState& s = state_;
   switch (static_cast<VerdictStatus>(s.status)) {
     case VerdictStatus::kNan:
-      return fmt::format("The {} was not finite at update {} ({} in a row).",
+      return fmt::format("The {} was not finite at step {} ({} in a row).",
                          name_of(static_cast<NonfiniteValue>(s.nonfinite_value)), s.step,
                          s.nonfinite_steps);
     case VerdictStatus::kPlateau:
       return fmt::format(
-          "The best validation NLL up to update {} is {:.3f} nats (update {}), above {:.3f} = {} x "
+          "The best validation loss up to step {} is {:.3f} nats (step {}), above {:.3f} = {} x "
           "the unigram entropy {:.3f}.",
           s.step, s.best_nll, s.best_step, options_.plateau_fraction * options_.unigram_entropy,
           options_.plateau_fraction, options_.unigram_entropy);
     case VerdictStatus::kBlind:
       return fmt::format(
-          "Exchanging the sources between sentences costs {:.3f} nats at update {}, under {}: the "
+          "Exchanging the sources between sentences costs {:.3f} nats at step {}, under {}: the "
           "decoder does not read the source.",
           s.value, s.step, options_.least_source_gain);
     case VerdictStatus::kRelapse:
       return fmt::format(
-          "The validation NLL is {:.3f} nats at update {} and has stayed more than {:.1f} nats "
+          "The validation loss is {:.3f} nats at step {} and has stayed more than {:.1f} nats "
           "above the "
-          "best, {:.3f} at update {}, for {} validations and {} updates.",
+          "best, {:.3f} at step {}, for {} validations and {} steps.",
           s.value, s.step, options_.relapse_rise, s.best_nll, s.best_step, s.raised_validations,
           s.step - s.raised_since);
     case VerdictStatus::kDegenerate:

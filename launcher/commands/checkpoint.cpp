@@ -22,8 +22,7 @@ using checkpoint::StateValue;
 
 Checkpoint open(const std::string& path) {
   return checkpoint::open_checkpoint(path, [](const checkpoint::Skipped& skipped) {
-    fmt::print(stderr, "fathom: skipped checkpoint {}: {}\n", skipped.path.string(),
-               skipped.reason);
+    fmt::print(stderr, "fathom: {}\n", checkpoint::describe(skipped));
   });
 }
 
@@ -116,11 +115,12 @@ std::string array_difference(const Checkpoint& a, const ArrayInfo& x, const Chec
                      largest);
 }
 
+constexpr int kShownArrays = 20;
+
 int diff_arrays(const Checkpoint& a, const Checkpoint& b) {
   int differences = 0;
   const auto report = [&](const std::string& name, const std::string& what) {
-    fmt::print("{}: {}\n", name, what);
-    ++differences;
+    if (++differences <= kShownArrays) fmt::print("{}: {}\n", name, what);
   };
   for (const ArrayInfo& x : a.manifest().arrays) {
     const ArrayInfo* y = b.find(x.name);
@@ -129,6 +129,8 @@ int diff_arrays(const Checkpoint& a, const Checkpoint& b) {
   }
   for (const ArrayInfo& y : b.manifest().arrays)
     if (a.find(y.name) == nullptr) report(y.name, "only in the second");
+  if (differences > kShownArrays)
+    fmt::print("... and {} more arrays\n", differences - kShownArrays);
   return differences;
 }
 
@@ -176,9 +178,14 @@ int checkpoint_verify(const std::vector<std::string>& paths) {
 int checkpoint_diff(const std::string& a, const std::string& b) {
   const Checkpoint first = open(a);
   const Checkpoint second = open(b);
-  const int differences = diff_arrays(first, second) + diff_values(first, second);
-  if (differences == 0) fmt::print("identical\n");
-  return differences == 0 ? 0 : 1;
+  const int arrays = diff_arrays(first, second), values = diff_values(first, second);
+  if (arrays + values == 0)
+    fmt::print("identical\n");
+  else
+    fmt::print("different: {} of {} arrays, {} of {} values\n", arrays,
+               std::max(first.manifest().arrays.size(), second.manifest().arrays.size()), values,
+               std::max(first.manifest().state.size(), second.manifest().state.size()));
+  return arrays + values == 0 ? 0 : 1;
 }
 
 }  // namespace fathom::launcher

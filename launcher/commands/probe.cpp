@@ -19,7 +19,11 @@
 namespace fathom::launcher {
 namespace {
 
-bool is_config_file(const std::string& path) { return std::filesystem::is_regular_file(path); }
+// By its name where there is no such file, so that the error speaks of what was meant.
+bool is_config_file(const std::string& path) {
+  return std::filesystem::is_regular_file(path) || path.ends_with(".yaml") ||
+         path.ends_with(".yml");
+}
 
 // A fresh model by a config file.
 LoadedModel new_model(const ProbeCommand& command) {

@@ -1,12 +1,10 @@
 #include "launcher/commands/score.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -20,27 +18,28 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-Lines read_stream(std::istream& in, const std::string& name) {
+Lines lines_of(const core::Text& text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // a character to sacreBLEU
   Lines lines;
-  for (std::string line; std::getline(in, line);) {
+  for (int64_t i = 0; i < text.size(); ++i) {
+    const std::string_view line = text.line(i);
     const size_t invalid = core::find_invalid_utf8(line);
-    require<DataError>(invalid == line.npos, name, ":", lines.size() + 1, ": byte ", invalid + 1,
+    require<DataError>(invalid == line.npos, text.name(), ":", i + 1, ": byte ", invalid + 1,
                        " of the line is not UTF-8; convert the file first");
-    lines.push_back(std::move(line));
+    lines.emplace_back(line);
   }
-  require<IoError>(!in.bad(), name, ": reading failed after line ", lines.size(), ": ",
-                   std::strerror(errno));
+  if (text.had_byte_order_mark() && !lines.empty()) lines[0].insert(0, kByteOrderMark);
   return lines;
 }
 
 Lines read_lines(const std::string& path) {
-  if (path == "-") return read_stream(std::cin, "standard input");
-  // Opening a directory succeeds on Linux and reads as an empty file.
-  require<IoError>(!std::filesystem::is_directory(path), path,
-                   ": is a directory, expected a text file with one sentence a line");
-  std::ifstream file(path, std::ios::binary);
-  require<IoError>(file.is_open(), path, ": cannot open: ", std::strerror(errno));
-  return read_stream(file, path);
+  if (path != "-") {
+    require<IoError>(std::filesystem::exists(path), path, ": cannot open: no such file");
+    return lines_of(core::read_text(path));
+  }
+  std::string bytes{std::istreambuf_iterator<char>(std::cin), {}};
+  require<IoError>(!std::cin.bad(), "standard input: cannot be read");
+  return lines_of(core::Text("standard input", std::move(bytes)));
 }
 
 void check_inputs(const ScoreCommand& command) {

@@ -136,19 +136,23 @@ std::optional<int> earlier_end(const Config& config, const core::PreparedData& d
 }
 
 void announce(const Config& config, const core::PreparedData& data, const core::Transformer& model,
-              const Resume& resume, int64_t step, int ranks, Recorder& recorder,
-              const monitoring::Log& log) {
+              const Resume& resume, const std::string& init_from, int64_t step, int ranks,
+              Recorder& recorder, const monitoring::Log& log) {
   log.info(join(config.model.topology, ": ", model.parameters().all().size(), " tensors, ",
                 model.parameters().size(), " parameters; ", data.train.size(), " training pairs, ",
                 data.train.target_tokens(), " target tokens, unigram entropy ",
-                data.unigram_entropy, " nats; ", ranks, " ranks of ", config.train.threads,
-                " threads, ", config.batch.shards, " shards"));
+                data.unigram_entropy, " nats; ranks: ", ranks,
+                ", threads of each: ", config.train.threads, ", shards: ", config.batch.shards));
   if (resume.resumes) {
     const std::string from = resume.checkpoint ? resume.checkpoint->path().string() : "";
     log.info(join("resumed from step ", step, ", ", from));
+    if (!init_from.empty())
+      log.warn("--init-from was left out: this run goes on from its own checkpoint");
     recorder.event("resumed", {{"step", step}, {"from", from}, {"attempt", resume.attempt}});
   } else {
-    recorder.event("started", {{"step", step}, {"ranks", ranks}, {"run_id", resume.run_id}});
+    recorder.event(
+        "started",
+        {{"step", step}, {"ranks", ranks}, {"run_id", resume.run_id}, {"init_from", init_from}});
     const core::DropCounts& dropped = data.reports.at("train").counts;
     recorder.dropped(dropped);
     if (!dropped.empty()) log.info("left out of training: " + core::describe(dropped));
@@ -195,17 +199,19 @@ int train(const TrainCommand& command, dist::Session& session) {
     load_state(resume, loaded, group);
   } else {
     model.initialise(config.run.seed);
-    if (!command.init_from.empty()) load_weights(command.init_from, model, group);
+    if (!command.init_from.empty()) load_weights(command.init_from, config, model, group, log);
   }
   if (resume.resumes)
     if (const std::optional<int> code = earlier_end(config, data, loaded, group, log)) return *code;
+  if (group.rank() == 0) keep_config(config);
   Recorder recorder(config, config.run.directory, resume.resumes ? loaded.step : -1, group.rank(),
                     group.size(), log);
   if (resume.checkpoint)
     recorder.restore_counters(
         provenance_text(resume.checkpoint->manifest().provenance, "counters"));
   recorder.rejected(resume.rejected);
-  announce(config, data, model, resume, loaded.step, group.size(), recorder, log);
+  announce(config, data, model, resume, command.init_from, loaded.step, group.size(), recorder,
+           log);
 
   Trainer trainer({.config = config,
                    .data = data,
@@ -227,7 +233,8 @@ int train(const TrainCommand& command, dist::Session& session) {
   if (result.validation) {
     more.push_back({"validation_loss", result.validation->nll});
     more.push_back({"perplexity", std::exp(result.validation->nll)});
-    more.push_back({"source_gain", result.validation->source_gain});
+    if (std::isfinite(result.validation->source_gain))
+      more.push_back({"source_gain", result.validation->source_gain});
   }
   recorder.finish(status_of(result.kind), result.reason, trainer.state().step, more);
   if (group.rank() == 0) say_end(result.kind, trainer.state().step, result.reason);

@@ -78,7 +78,8 @@ void add_dist_keys(std::vector<Key>& keys) {
 void add_checkpoint_keys(std::vector<Key>& keys) {
   keys.push_back(integer_key(
       "checkpoint.every_steps", [](auto& c) -> auto& { return c.checkpoint.every_steps; }, 0,
-      kMostSteps, "Steps from one save to the next. 0: off. The last step is always saved."));
+      kMostSteps, "Steps from one save to the next. 0: off. The last step is always saved, and with keep_best "
+      "every validation that is the best so far."));
   keys.push_back(number_key(
       "checkpoint.every_minutes", [](auto& c) -> auto& { return c.checkpoint.every_minutes; },
       {.low = 0, .high = 1e6}, "Minutes from one save to the next. 0: off."));

@@ -294,7 +294,7 @@ class SignalledEarly(fathom.TestCase):
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = self.start_training(run, f"data.directory={data}", "train.max_steps=5",
                                           ranks=ranks)
-            fathom.wait_until((run.path / "config.yaml").exists, "set up")
+            fathom.wait_until((run.path / ".owner").exists, "set up")
             time.sleep(0.2)
             send(process)
             result = fathom.finish(process, timeout=20)

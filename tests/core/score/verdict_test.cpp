@@ -47,7 +47,7 @@ TEST(VerdictMonitor, SaysOkForAnOrdinaryRun) {
   EXPECT_FALSE(monitor.add_validation(12000, 2.0, 3.1));
 
   expect_verdict(monitor.finish(34.0, 35.0), VerdictStatus::kOk, 12000,
-                 "The run ended normally; best validation NLL 2.000 nats at update 12000; test "
+                 "The run ended normally; best validation loss 2.000 nats at step 12000; test "
                  "BLEU 34.00.");
 }
 
@@ -55,18 +55,18 @@ TEST(VerdictMonitor, CallsAnyNonfiniteValidationNan) {
   for (const double nll : {kNaN, kInfinity, -kInfinity}) {
     VerdictMonitor monitor(options());
     expect_verdict(monitor.add_validation(100, nll, 1.0), VerdictStatus::kNan, 100,
-                   "The validation NLL was not finite at update 100 (1 in a row).");
+                   "The validation loss was not finite at step 100 (1 in a row).");
   }
   VerdictMonitor monitor(options());
   expect_verdict(monitor.add_validation(100, 3.0, kNaN), VerdictStatus::kNan, 100,
-                 "The source gain was not finite at update 100 (1 in a row).");
+                 "The source gain was not finite at step 100 (1 in a row).");
 }
 
 TEST(VerdictMonitor, CallsANonfiniteUpdateNan) {
   VerdictMonitor monitor(options());
 
   expect_verdict(monitor.add_nonfinite(7, NonfiniteValue::kGradientNorm), VerdictStatus::kNan, 7,
-                 "The gradient norm was not finite at update 7 (1 in a row).");
+                 "The gradient norm was not finite at step 7 (1 in a row).");
 }
 
 TEST(VerdictMonitor, CountsOnlyNonfiniteUpdatesInARow) {
@@ -79,7 +79,7 @@ TEST(VerdictMonitor, CountsOnlyNonfiniteUpdatesInARow) {
   EXPECT_FALSE(monitor.add_nonfinite(5, NonfiniteValue::kLoss));
 
   expect_verdict(monitor.add_nonfinite(6, NonfiniteValue::kLoss), VerdictStatus::kNan, 6,
-                 "The training loss was not finite at update 6 (3 in a row).");
+                 "The training loss was not finite at step 6 (3 in a row).");
 }
 
 TEST(VerdictMonitor, CallsTheUnigramLevelAPlateauFromAfterOn) {
@@ -88,7 +88,7 @@ TEST(VerdictMonitor, CallsTheUnigramLevelAPlateauFromAfterOn) {
   EXPECT_FALSE(monitor.add_validation(7999, 5.6, 0.0));
 
   expect_verdict(monitor.add_validation(8000, 5.65, 0.0), VerdictStatus::kPlateau, 8000,
-                 "The best validation NLL up to update 8000 is 5.600 nats (update 7999), above "
+                 "The best validation loss up to step 8000 is 5.600 nats (step 7999), above "
                  "5.400 = 0.9 x the unigram entropy 6.000.");
 }
 
@@ -103,7 +103,7 @@ TEST(VerdictMonitor, CallsADecoderThatIgnoresTheSourceBlind) {
   VerdictMonitor monitor(options());
 
   expect_verdict(monitor.add_validation(8000, 4.0, 0.004), VerdictStatus::kBlind, 8000,
-                 "Exchanging the sources between sentences costs 0.004 nats at update 8000, under "
+                 "Exchanging the sources between sentences costs 0.004 nats at step 8000, under "
                  "0.1: the decoder does not read the source.");
 }
 
@@ -125,8 +125,8 @@ TEST(VerdictMonitor, CallsThreeRaisedValidationsARelapse) {
 
   expect_verdict(
       monitor.add_validation(2500, 4.2, 1.0), VerdictStatus::kRelapse, 2500,
-      "The validation NLL is 4.200 nats at update 2500 and has stayed more than 1.0 nats above "
-      "the best, 3.000 at update 1000, for 3 validations and 1000 updates.");
+      "The validation loss is 4.200 nats at step 2500 and has stayed more than 1.0 nats above "
+      "the best, 3.000 at step 1000, for 3 validations and 1000 steps.");
 }
 
 TEST(VerdictMonitor, CallsFiveThousandRaisedUpdatesARelapse) {
@@ -230,7 +230,7 @@ TEST(VerdictMonitor, RefusesStepsThatDoNotGrow) {
     monitor.add_validation(100, 3.0, 1.0);
     FAIL() << "the same step was accepted twice";
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), HasSubstr("at update 100 after one at update 100"));
+    EXPECT_THAT(error.what(), HasSubstr("at step 100 after one at step 100"));
   }
 }
 
