@@ -144,6 +144,8 @@ Saved CheckpointDirectory::save(const SavingArchive& archive, SaveInfo info,
   return result;
 }
 
+void CheckpointDirectory::leave_out(const Skipped& skipped) { left_out_.insert(skipped.path); }
+
 void CheckpointDirectory::retain(const Entry& saved, const Retention& retention,
                                  Saved& result) const {
   // Later steps than the one saved are what this run did not resume from: damaged, to be replaced
@@ -151,7 +153,8 @@ void CheckpointDirectory::retain(const Entry& saved, const Retention& retention,
   // deleted.
   std::vector<Manifest> manifests;
   for (const Entry& entry : list()) {
-    if (entry.step > saved.step) continue;
+    if (entry.step > saved.step || (left_out_.contains(entry.path) && entry.step != saved.step))
+      continue;
     try {
       manifests.push_back(read_manifest(entry.path));
     } catch (const Error& e) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,9 @@ class CheckpointDirectory {
   Saved save(const SavingArchive& archive, SaveInfo info, const Retention& retention,
              const SaveHooks& hooks = {});
 
+  // `skipped` is known to be damaged: retention neither counts nor deletes it.
+  void leave_out(const Skipped& skipped);
+
   // Deletes checkpoints of later steps: for a run that resumes from an older one on purpose, whose
   // next automatic resume must not jump to the abandoned ones. Returns what was deleted.
   std::vector<std::filesystem::path> discard_after(int64_t step);
@@ -80,6 +84,7 @@ class CheckpointDirectory {
   void retain(const Entry& saved, const Retention& retention, Saved& result) const;
 
   std::filesystem::path path_;
+  std::set<std::filesystem::path> left_out_;
   const RunLock* lock_;
 };
 

@@ -20,6 +20,7 @@
 #include "launcher/commands/train.h"
 #include "launcher/commands/translate.h"
 #include "launcher/config/load.h"
+#include "launcher/signals.h"
 #include "launcher/version.h"
 
 namespace fathom::launcher {
@@ -74,7 +75,10 @@ void add_train(CLI::App& app, Action& action) {
   sub->add_option("--init-from", c->init_from,
                   "Start a new run from the weights of this checkpoint");
   sub->callback([c, &action] {
-    action = [c] { return on_all_ranks([c](dist::Session& s) { return train(*c, s); }); };
+    action = [c] {
+      heed_signals(Stopping::kAtOnce);
+      return on_all_ranks([c](dist::Session& s) { return train(*c, s); });
+    };
   });
 }
 

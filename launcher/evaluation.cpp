@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/batch_plan.h"
-#include "core/data/prepare.h"
 #include "core/score/bleu.h"
 #include "core/score/chrf.h"
 
@@ -107,20 +106,26 @@ std::vector<std::string> translate_dataset(core::Transformer& model, core::Devic
 }
 
 SplitScore score_split(core::Transformer& model, core::Device& device, const core::Dataset& data,
-                       const core::DataConfig& config, const std::string& prefix,
-                       const core::Tokenizer& tokenizer, int64_t batch_tokens,
-                       dist::Communicator& group) {
+                       const std::vector<std::string>& references, const core::Tokenizer& tokenizer,
+                       int64_t batch_tokens, dist::Communicator& group) {
   SplitScore out;
   out.translations = translate_dataset(model, device, data, tokenizer, batch_tokens, group);
-  std::vector<std::string> references =
-      core::evaluation_text(config, prefix, data.decoder_only()).target;
-  references.resize(size_t(data.size()));  // `data` may be the head of the split
-  const std::vector<std::vector<std::string>> streams = {std::move(references)};
-  const core::BleuScore score = core::corpus_bleu(out.translations, streams);
+  std::vector<std::string> hypotheses;
+  std::vector<std::vector<std::string>> streams(1);
+  for (size_t i = 0; i < out.translations.size(); ++i) {
+    if (references[i].empty()) {
+      ++out.uncounted;
+      continue;
+    }
+    hypotheses.push_back(out.translations[i]);
+    streams[0].push_back(references[i]);
+  }
+  require<DataError>(!hypotheses.empty(), "score: all ", out.uncounted, " references are empty");
+  const core::BleuScore score = core::corpus_bleu(hypotheses, streams);
   out.bleu = score.score;
   out.line = core::to_line(score);
   out.signature = core::signature(score);
-  out.chrf = core::corpus_chrf(out.translations, streams).score;
+  out.chrf = core::corpus_chrf(hypotheses, streams).score;
   return out;
 }
 

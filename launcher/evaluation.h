@@ -32,18 +32,21 @@ struct Validation {
     core::Transformer& model, core::Device& device, const core::Dataset& data,
     const core::Tokenizer& tokenizer, int64_t batch_tokens, dist::Communicator& group);
 
-// Corpus BLEU (sacreBLEU's defaults) of greedy translations against the raw lines of a split;
-// `prefix` is config.valid or config.test. Collective; every rank gets the figure.
+// Corpus BLEU (sacreBLEU's defaults) and chrF of greedy translations against `references`, the raw
+// lines of the split in order, at least as many as `data` has pairs. A line with an empty reference
+// does not count; DataError when all are. Collective; every rank gets the figures.
 struct SplitScore {
   double bleu = 0;
   double chrf = 0;  // chrF2
   std::string line, signature;
-  std::vector<std::string> translations;
+  int64_t uncounted = 0;                  // lines with an empty reference
+  std::vector<std::string> translations;  // of all lines
 };
 [[nodiscard]] SplitScore score_split(core::Transformer& model, core::Device& device,
-                                     const core::Dataset& data, const core::DataConfig& config,
-                                     const std::string& prefix, const core::Tokenizer& tokenizer,
-                                     int64_t batch_tokens, dist::Communicator& group);
+                                     const core::Dataset& data,
+                                     const std::vector<std::string>& references,
+                                     const core::Tokenizer& tokenizer, int64_t batch_tokens,
+                                     dist::Communicator& group);
 
 // The first `count` pairs of a set.
 [[nodiscard]] core::Dataset first_pairs(const core::Dataset& data, int64_t count);

@@ -1,6 +1,7 @@
 // From here to a kernel in six calls: train -> Trainer::run -> next_step -> GradientStep::run ->
 // Transformer::losses -> linear -> the device's kernel.
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -29,13 +30,22 @@ void make_safe() {
   fathom::launcher::report_lost_pages();
 }
 
+// A script must not take half an answer for a whole one.
+int checked_output(int code) {
+  std::cout.flush();
+  const bool is_written = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (is_written || code != 0) return code;
+  std::cerr << "fathom: standard output cannot be written; is the disk full?" << std::endl;
+  return int(fathom::ExitCode::kIo);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using fathom::ExitCode;
   make_safe();
   try {
-    return fathom::launcher::run_command_line(argc, argv);
+    return checked_output(fathom::launcher::run_command_line(argc, argv));
   } catch (const fathom::Error& error) {
     std::cerr << "fathom: " << error.what() << std::endl;
     return int(error.code());

@@ -74,13 +74,14 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, cons
     require<CheckpointError>(fs::exists(mode), "--resume: ", mode,
                              " does not exist; expected auto, never, require, or the path of a "
                              "checkpoint or run");
-    checkpoint::Checkpoint chosen = checkpoint::open_checkpoint(mode);
-    run.checkpoints->discard_after(chosen.manifest().step);
-    return chosen;
+    return checkpoint::open_checkpoint(mode);
   }
   checkpoint::Found found = run.checkpoints->newest_valid();
   rejected = int64_t(found.skipped.size());
-  for (const checkpoint::Skipped& skipped : found.skipped) log.warn(checkpoint::describe(skipped));
+  for (const checkpoint::Skipped& skipped : found.skipped) {
+    log.warn(checkpoint::describe(skipped));
+    run.checkpoints->leave_out(skipped);
+  }
   if (!found.checkpoint) {
     require<CheckpointError>(
         found.skipped.empty(), directory.string(), ": none of ", found.skipped.size(),
@@ -148,6 +149,20 @@ core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
   if (!data) data.emplace(core::prepare(config.data, decoder_only));
   for (const std::string& note : data->notes) log.info(note);
   return std::move(*data);
+}
+
+void abandon_later(const Resume& resume, RunDirectory& run) {
+  if (resume.checkpoint && run.checkpoints)
+    run.checkpoints->discard_after(resume.checkpoint->manifest().step);
+}
+
+void check_same_numerics(const Resume& resume, const monitoring::Log& log) {
+  if (!resume.checkpoint) return;
+  const std::string old = provenance_text(resume.checkpoint->manifest().provenance, "numerics");
+  const std::string now = core::cpu_numerics_fingerprint();
+  if (!old.empty() && old != now)
+    log.warn(join("the checkpoint was computed with ", old, ", this process computes with ", now,
+                  ": the run goes on, but not to the last bit as it would have there"));
 }
 
 void check_same_data(const Resume& resume, const core::PreparedData& data) {

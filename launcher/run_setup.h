@@ -51,6 +51,13 @@ void keep_config(const Config& config);
 // A run goes on with the tokens it was started with. DataError when the texts have changed since.
 void check_same_data(const Resume& resume, const core::PreparedData& data);
 
+// A run that goes on under other kernels rounds otherwise: that is allowed, and said.
+void check_same_numerics(const Resume& resume, const monitoring::Log& log);
+
+// Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
+// resume does not jump to what was abandoned. Call it when nothing can refuse the run any more.
+void abandon_later(const Resume& resume, RunDirectory& run);
+
 // All ranks must have the same config, program, numerics and data.
 void check_ranks_agree(const Config& config, const core::PreparedData& data,
                        dist::Communicator& group);

@@ -27,7 +27,8 @@ void say(std::string_view text) {
 // Only what a signal handler may call.
 void end(int) {
   say("fathom train: interrupted before the first step by a signal; nothing was lost, run the same "
-      "command to go on\n");
+      "command to go on (mpirun sends one when another rank has failed: then see what that "
+      "says)\n");
   _exit(int(ExitCode::kRequeue));
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -15,7 +16,7 @@ namespace fathom::launcher {
 namespace {
 
 constexpr int64_t kMostSkippedInARow = 10;  // non-finite updates, then the run has failed
-constexpr auto kSectionLimit = std::chrono::hours(1);  // of a validation or a save
+constexpr auto kLongestSection = std::chrono::hours(1);  // of a validation or a save
 
 double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -95,8 +96,8 @@ TrainResult Trainer::run() {
   parts_.recorder.state(monitoring::RunState::kStopping);
   if (saved_step_ != state_.step && !save())
     fail<IoError>("the last checkpoint, of step ", state_.step,
-                  ", could not be written; free the disk and run again: the run goes on from the "
-                  "one before");
+                  ", could not be written: ", save_failure_,
+                  "; mend that and run the same command: the run goes on from the one before");
   result.validation = last_validation_;
   return result;
 }
@@ -119,6 +120,11 @@ TrainResult Trainer::final_result() {
           .reason = join("no better validation for ", c.patience,
                          " in a row (train.patience); best at step ", state_.best_step),
           .validation = {}};
+}
+
+dist::Watchdog::Duration section_limit(const Config& config, dist::Watchdog::Duration most) {
+  const dist::Watchdog::Duration step(config.dist.timeout_seconds);
+  return std::max(step, std::min(10 * step, most));
 }
 
 bool is_complete(const Config& config, const TrainState& state) {
@@ -225,16 +231,16 @@ bool Trainer::wants_validation() const {
 }
 
 void Trainer::validate() {
-  const dist::Watchdog::Section section(parts_.watchdog, "validation", kSectionLimit);
+  const dist::Watchdog::Section section(parts_.watchdog, "validation",
+                                        section_limit(config_, kLongestSection));
   parts_.recorder.state(monitoring::RunState::kValidate);
   const double start = monotonic_seconds();
   const Validation result = launcher::validate(parts_.model, parts_.device, *parts_.data.valid,
                                                config_.batch.micro_tokens, parts_.group);
   double bleu = std::numeric_limits<double>::quiet_NaN();
   if (config_.train.best_metric == BestMetric::kBleu)
-    bleu = score_split(parts_.model, parts_.device, *parts_.data.valid, config_.data,
-                       config_.data.valid, *parts_.data.tokenizer, config_.batch.micro_tokens,
-                       parts_.group)
+    bleu = score_split(parts_.model, parts_.device, *parts_.data.valid, parts_.references,
+                       *parts_.data.tokenizer, config_.batch.micro_tokens, parts_.group)
                .bleu;
   validated_step_ = state_.step;
   last_validation_ = result;
@@ -273,7 +279,8 @@ std::optional<checkpoint::Metric> Trainer::metric() const {
 }
 
 bool Trainer::save() {
-  const dist::Watchdog::Section section(parts_.watchdog, "save", kSectionLimit);
+  const dist::Watchdog::Section section(parts_.watchdog, "save",
+                                        section_limit(config_, kLongestSection));
   parts_.recorder.state(monitoring::RunState::kSave);
   state_.verdict = verdict_.state();
   std::string failure, path;
@@ -303,6 +310,7 @@ bool Trainer::save() {
   parts_.group.broadcast(failure, 0);
   last_save_seconds_ = monotonic_seconds();
   if (failure.empty()) saved_step_ = state_.step;
+  save_failure_ = failure;
   parts_.recorder.state(monitoring::RunState::kTrain);
   return failure.empty();
 }

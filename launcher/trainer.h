@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/directory.h"
 #include "core/data/prepare.h"
@@ -18,6 +19,7 @@ namespace fathom::launcher {
 struct TrainerParts {
   const Config& config;  // batch.shards resolved
   const core::PreparedData& data;
+  const std::vector<std::string>& references;  // of data.valid, where train.best_metric is bleu
   dist::Communicator& group;
   core::Device& device;
   core::Transformer& model;
@@ -36,6 +38,11 @@ struct TrainResult {
   std::string reason;                    // why it ended, one sentence
   std::optional<Validation> validation;  // the last one
 };
+
+// How long peers may be waited for where one rank works alone, or longer than a step: ten times
+// dist.timeout_seconds, but not more than `most`.
+[[nodiscard]] dist::Watchdog::Duration section_limit(const Config& config,
+                                                     dist::Watchdog::Duration most);
 
 // Nothing is left to train.
 [[nodiscard]] bool is_complete(const Config& config, const TrainState& state);
@@ -67,7 +74,7 @@ class Trainer {
   [[nodiscard]] bool wants_validation() const;
   void keep_track(const Validation& result, double bleu);
   [[nodiscard]] std::optional<checkpoint::Metric> metric() const;
-  // True when the checkpoint is there.
+  // True when the checkpoint is there; else save_failure_ says why not.
   bool save();
   struct Wishes {
     bool stop = false, save = false;
@@ -88,6 +95,7 @@ class Trainer {
   double last_save_seconds_ = 0;  // monotonic
   std::optional<Validation> last_validation_;
   double last_bleu_ = 0;
+  std::string save_failure_;
 };
 
 }  // namespace fathom::launcher

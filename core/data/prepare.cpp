@@ -91,7 +91,10 @@ Dataset training_set(const Corpus& corpus, const Tokenizer& tokenizer, int64_t m
   });
   report.pairs = int64_t(pairs.size());
   require<DataError>(!pairs.empty(), "corpus: all ", report.lines, " training pairs were dropped (",
-                     describe(report.counts), "); is data.max_length ", max_length, " too small?");
+                     describe(report.counts), ")",
+                     report.counts.contains("too_long")
+                         ? join("; is data.max_length ", max_length, " too small?")
+                         : "");
   return Dataset::from_pairs(pairs, decoder_only);
 }
 

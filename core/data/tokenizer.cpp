@@ -1,5 +1,6 @@
 #include "core/data/tokenizer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
 #include <utility>
@@ -13,18 +14,48 @@
 namespace fathom::core {
 namespace {
 
+// SentencePiece keeps positions in a word in 16 bits and runs over the end of a longer one; and
+// normalisation makes up to 18 characters of one of 3 bytes.
+constexpr size_t kLongestWordBytes = 4000;
+
+bool has_long_word(std::string_view text) {
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] != ' ' && text[i] != '\t') continue;
+    if (i - begin > kLongestWordBytes) return true;
+    begin = i + 1;
+  }
+  return false;
+}
+
+// Something that is neither white space nor a control character; SentencePiece ends the process
+// where there is nothing else.
+bool has_visible(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return uint8_t(c) > ' ' && c != 127; });
+}
+
+// What may be learnt from, of both sides.
 class Sentences final : public sentencepiece::SentenceIterator {
  public:
   Sentences(std::span<const std::string> first, std::span<const std::string> second)
-      : first_(first), second_(second) {}
+      : first_(first), second_(second) {
+    skip();
+  }
   bool done() const override { return next_ == first_.size() + second_.size(); }
-  void Next() override { ++next_; }
+  void Next() override {
+    ++next_;
+    skip();
+  }
   const std::string& value() const override {
     return next_ < first_.size() ? first_[next_] : second_[next_ - first_.size()];
   }
   sentencepiece::util::Status status() const override { return {}; }
 
  private:
+  void skip() {
+    while (!done() && (has_long_word(value()) || !has_visible(value()))) ++next_;
+  }
+
   std::span<const std::string> first_, second_;
   size_t next_ = 0;
 };
@@ -72,6 +103,10 @@ Tokenizer Tokenizer::train(std::span<const std::string> source, std::span<const 
       {"max_sentence_length", std::to_string(int64_t{1} << 20)},
       {"minloglevel", "2"}};
   Sentences sentences(source, target);
+  require<DataError>(!sentences.done(), "tokenizer: none of ", source.size() + target.size(),
+                     " sentences can be learnt from: they have no visible characters, or words of "
+                     "more than ",
+                     kLongestWordBytes, " bytes");
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   require<DataError>(status.ok(), "tokenizer: data.vocabulary_size is ", vocabulary_size,

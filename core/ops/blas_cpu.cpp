@@ -42,6 +42,9 @@ void load() {
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   setenv("OPENBLAS_CORETYPE", has_avx512 ? "SkylakeX" : "Haswell", 0);
+  // None of its threads are started: they could not all be where memory is limited, and then it
+  // waits for them for ever at exit.
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   require<DeviceError>(library != nullptr, "device cpu: ", dlerror(),
                        "; install libopenblas0-pthread");
@@ -50,7 +53,7 @@ void load() {
   find(library, "openblas_set_num_threads", b.set_num_threads);
   find(library, "openblas_get_config", b.get_config);
   find(library, "openblas_get_corename", b.get_corename);
-  b.set_num_threads(1);  // threads are our pool's; see ThreadPool
+  b.set_num_threads(1);  // ours are in ThreadPool
   // Seen in 0.3.21 with equal rows in one call: SkylakeX gives them equal bits, but Haswell and Zen
   // add up rows 6 to 11 of every 12 in another order than rows 0 to 5.
   b.rows_are_alike = std::strcmp(b.get_corename(), "SkylakeX") == 0;

@@ -46,13 +46,14 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
                        {"loss", number(result.nll)},
                        {"perplexity", number(std::exp(result.nll))}};
   if (!is_decoder_only) {
-    const SplitScore score = score_split(*loaded.model, *loaded.device, data, config.data, prefix,
+    const SplitScore score = score_split(*loaded.model, *loaded.device, data, corpus.target,
                                          *loaded.tokenizer, config.batch.micro_tokens, group);
     json["source_gain"] = number(result.source_gain);
     json["bleu"] = score.bleu;
     json["bleu_line"] = score.line;
     json["signature"] = score.signature;
     json["chrf2"] = score.chrf;
+    if (score.uncounted > 0) json["empty_references"] = score.uncounted;
     for (size_t i = 0; i < size_t(std::min(command.samples, data.size())); ++i)
       json["samples"].push_back({{"source", corpus.source[i]},
                                  {"reference", corpus.target[i]},

@@ -1,7 +1,9 @@
 #include "launcher/commands/score.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -34,7 +36,9 @@ Lines lines_of(const core::Text& text) {
 
 Lines read_lines(const std::string& path) {
   if (path != "-") {
-    require<IoError>(std::filesystem::exists(path), path, ": cannot open: no such file");
+    require<IoError>(std::filesystem::exists(path), path, ": cannot open: ", std::strerror(ENOENT));
+    require<IoError>(!std::filesystem::is_directory(path), path,
+                     ": is a directory, expected a text file with one sentence a line");
     return lines_of(core::read_text(path));
   }
   std::string bytes{std::istreambuf_iterator<char>(std::cin), {}};

@@ -1,5 +1,6 @@
 #include "launcher/commands/train.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -22,18 +23,17 @@
 namespace fathom::launcher {
 namespace {
 
-// Rank 0 learns a tokenizer from all the text while its peers wait for it.
-constexpr auto kPreparationLimit = std::chrono::hours(6);
-
 // A hung peer keeps everybody in a collective for ever, so the process ends from here.
-dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group,
-                             const monitoring::Log& log) {
+dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group) {
   return dist::Watchdog(dist::Watchdog::Duration(config.dist.timeout_seconds),
-                        [&group, &log](const dist::Watchdog::Expiry& e) {
-                          log.error(join("watchdog: no progress for ", int64_t(e.seconds), " s in ",
-                                         e.phase, " after step ", e.step,
-                                         "; a peer hangs or is gone. Look at its log and start "
-                                         "the run again (dist.timeout_seconds is the limit)"));
+                        [&group](const dist::Watchdog::Expiry& e) {
+                          std::cerr
+                              << join("fathom: rank ", group.rank(), ": watchdog: no progress for ",
+                                      int64_t(e.seconds), " s in ", e.phase, " after step ", e.step,
+                                      "; a peer hangs or is gone. Look at its log and start "
+                                      "the run again (dist.timeout_seconds sets the "
+                                      "limit)\n")
+                              << std::flush;
                           group.abort("watchdog", int(ExitCode::kPeer));
                           std::_Exit(int(ExitCode::kPeer));
                         });
@@ -109,6 +109,21 @@ TrainResult run_to_its_end(Trainer& trainer, Recorder& recorder, const RunDirect
   }
 }
 
+// What validation translations are compared with, read once: the files may change while a run
+// lives.
+std::vector<std::string> validation_references(const Config& config, const monitoring::Log& log) {
+  if (config.train.best_metric != BestMetric::kBleu || config.data.valid.empty()) return {};
+  std::vector<std::string> lines =
+      core::evaluation_text(config.data, config.data.valid, false).target;
+  const auto empty = std::count(lines.begin(), lines.end(), "");
+  require<DataError>(size_t(empty) < lines.size(), "data.valid: all ", lines.size(),
+                     " references are empty, but train.best_metric is bleu");
+  if (empty > 0)
+    log.warn(join("data.valid: ", empty, " of ", lines.size(),
+                  " references are empty; they do not count for BLEU"));
+  return lines;
+}
+
 void say_end(StopKind kind, int64_t step, const std::string& reason) {
   std::cerr << join("fathom train: ", status_of(kind), " at step ", step, ": ", reason,
                     kind == StopKind::kSignalled ? "; saved, run the same command to go on" : "",
@@ -174,16 +189,17 @@ int train(const TrainCommand& command, dist::Session& session) {
           " ranks; start at most that many, or raise batch.shards");
   if (config.dist.reduction == Reduction::kTree) core::check_shards_fit(config.batch);
   check_series(config, group.size());
-  heed_signals(Stopping::kAtOnce);
-  dist::Watchdog watchdog = make_watchdog(config, group, log);
+  dist::Watchdog watchdog = make_watchdog(config, group);
 
   RunDirectory run = open_run_directory(config, group.rank(), log);
   Resume resume = decide_resume(config, command.resume, run, group, log);
   const core::PreparedData data = [&] {
-    const dist::Watchdog::Section section(watchdog, "data preparation", kPreparationLimit);
+    const dist::Watchdog::Section section(watchdog, "data preparation",
+                                          section_limit(config, std::chrono::hours(6)));
     return prepare_data(config, group, log);
   }();
   check_same_data(resume, data);
+  check_same_numerics(resume, log);
   check_ranks_agree(config, data, group);
   config.model.vocabulary_size = data.tokenizer->size();
   if (group.rank() == 0) keep_tokenizer(data, config);
@@ -203,6 +219,9 @@ int train(const TrainCommand& command, dist::Session& session) {
   }
   if (resume.resumes)
     if (const std::optional<int> code = earlier_end(config, data, loaded, group, log)) return *code;
+  const std::vector<std::string> references = validation_references(config, log);
+  const bool is_chosen = command.resume != "auto" && command.resume != "require";
+  if (is_chosen) abandon_later(resume, run);
   if (group.rank() == 0) keep_config(config);
   Recorder recorder(config, config.run.directory, resume.resumes ? loaded.step : -1, group.rank(),
                     group.size(), log);
@@ -215,6 +234,7 @@ int train(const TrainCommand& command, dist::Session& session) {
 
   Trainer trainer({.config = config,
                    .data = data,
+                   .references = references,
                    .group = group,
                    .device = *device,
                    .model = model,

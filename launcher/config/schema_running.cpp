@@ -72,13 +72,16 @@ void add_dist_keys(std::vector<Key>& keys) {
   keys.push_back(number_key(
       "dist.timeout_seconds", [](auto& c) -> auto& { return c.dist.timeout_seconds; },
       {.low = 0, .high = 1e6, .open_low = true},
-      "A rank that waits longer than this for its peers stops the run."));
+      "A rank that waits longer than this for its peers stops the run; in validation and saving "
+      "ten "
+      "times as long, at most an hour, while data is prepared at most six."));
 }
 
 void add_checkpoint_keys(std::vector<Key>& keys) {
   keys.push_back(integer_key(
       "checkpoint.every_steps", [](auto& c) -> auto& { return c.checkpoint.every_steps; }, 0,
-      kMostSteps, "Steps from one save to the next. 0: off. The last step is always saved, and with keep_best "
+      kMostSteps,
+      "Steps from one save to the next. 0: off. The last step is always saved, and with keep_best "
       "every validation that is the best so far."));
   keys.push_back(number_key(
       "checkpoint.every_minutes", [](auto& c) -> auto& { return c.checkpoint.every_minutes; },

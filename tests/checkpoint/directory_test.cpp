@@ -164,6 +164,18 @@ TEST_F(Directory, NeverDeletesTheOneJustSavedNorTheUnreadable) {
   EXPECT_THAT(later.warnings, SizeIs(1));
 }
 
+TEST_F(Directory, DoesNotCountWhatWasSkipped) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int step : {100, 200, 300}) save(checkpoints, step);
+  damage(300);
+  for (const Skipped& skipped : checkpoints.newest_valid().skipped) checkpoints.leave_out(skipped);
+  save(checkpoints, 350, {.keep_last = 2});
+  EXPECT_THAT(steps(), ElementsAre(350, 300, 200));
+  save(checkpoints, 400, {.keep_last = 2});
+  EXPECT_THAT(steps(), ElementsAre(400, 350, 300));
+}
+
 TEST_F(Directory, DeletesOnlyAfterTheNewOneIsVisible) {
   const RunLock lock = RunLock::acquire(run());
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);

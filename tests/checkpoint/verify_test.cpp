@@ -154,7 +154,7 @@ TEST_F(Commands, DiffIgnoresProvenanceAndSeesEveryBit) {
   EXPECT_EQ(output_of([&] { return launcher::checkpoint_diff(a, b); }),
             "model/encoder.1.fc1.bias: 2 of 60 elements differ, largest difference 0.5\n"
             "model/scale: 1 of 1 elements differ, largest difference 0\n"
-            "step: 7 against 8\n");
+            "step: 7 against 8\ndifferent: arrays 2, values 1\n");
   EXPECT_EQ(code_, 1);
 }
 
@@ -178,7 +178,23 @@ TEST_F(Commands, DiffNamesWhatOneSideLacks) {
   EXPECT_EQ(output_of([&] { return launcher::checkpoint_diff(a, b); }),
             "model/x: shape () against (1)\nmodel/y: only in the first\n"
             "model/z: type f32 against f64\nmodel/w: only in the second\n"
-            "more: nothing against nan\n");
+            "more: nothing against nan\ndifferent: arrays 4, values 1\n");
+  EXPECT_EQ(code_, 1);
+}
+
+TEST_F(Commands, DiffOfManyArraysShowsTheFirstAndCountsAll) {
+  SavingArchive first, second;
+  std::vector<float> zeros(25), ones(25, 1);
+  for (size_t i = 0; i < 25; ++i) {
+    first.array("model/x" + std::to_string(100 + i), {}, std::span(&zeros[i], 1));
+    second.array("model/x" + std::to_string(100 + i), {}, std::span(&ones[i], 1));
+  }
+  const std::string a = write_checkpoint(directory_.path() / "a", first, info_of(1)).path.string();
+  const std::string b = write_checkpoint(directory_.path() / "b", second, info_of(1)).path.string();
+
+  const std::string text = output_of([&] { return launcher::checkpoint_diff(a, b); });
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 22);
+  EXPECT_TRUE(text.ends_with("... and 5 more arrays\ndifferent: arrays 25, values 0\n")) << text;
   EXPECT_EQ(code_, 1);
 }
 

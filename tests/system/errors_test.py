@@ -292,6 +292,38 @@ class Ports(Errors):
                              overrides=[self.listen, "monitoring.required=true"])
 
 
+class Surroundings(Errors):
+    """What a process may meet in its environment."""
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=2")
+        for words in (("--version",), ("--help",), ("config", "keys"),
+                      ("config", "show", self.config), ("config", "check", self.config),
+                      ("prepare", self.config), ("probe", self.config),
+                      ("evaluate", run.path), ("checkpoint", "verify", run.path),
+                      ("checkpoint", "inspect", run.path),
+                      ("checkpoint", "diff", run.path, run.path),
+                      ("score", self.directory / "corpus" / "test.yy",
+                       self.directory / "corpus" / "test.yy")):
+            with self.subTest(words=words), open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run(fathom.command(*words), cwd=self.directory, text=True,
+                                      stdout=full, stderr=subprocess.PIPE, timeout=60,
+                                      check=False, env=fathom.environment())
+                self.assert_refused(fathom.Result(done.returncode, "", done.stderr), 6, "writ")
+
+    def test_little_memory_ends_in_an_error_not_in_a_hang(self):
+        for kilobytes in (150000, 200000, 250000, 300000, 400000):
+            words = " ".join(map(str, fathom.command(
+                "train", self.config, f"run.directory={self.run_directory(str(kilobytes)).path}",
+                "train.max_steps=2", "train.threads=2")))
+            done = subprocess.run(["bash", "-c", f"ulimit -v {kilobytes}; exec {words}"],
+                                  cwd=self.directory, timeout=60, capture_output=True, text=True,
+                                  check=False)
+            # 127: too little even to load the libraries.
+            self.assertIn(done.returncode, (0, 2, 6, 7, 127), done.stderr)
+
+
 class Verdicts(Errors):
     def test_a_run_that_does_not_learn_exits_5_with_the_reason_now_and_when_started_again(self):
         run = self.run_directory("run")
@@ -399,7 +431,7 @@ class NothingIsLost(Errors):
                                 stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 6, result.stderr)
         self.assertRegex(result.stderr.splitlines()[-1],
-                         "^fathom: the last checkpoint, of step 3, could not be written")
+                         "^fathom: the last checkpoint, of step 3, could not be written: .*File too large")
         self.assertEqual(run.checkpoints(), [])
         outcome = run.result()
         self.assertEqual((outcome["status"], outcome["step"]), ("stopped", 3))
@@ -415,6 +447,30 @@ class NothingIsLost(Errors):
         self.assertEqual(result.returncode, 6, result.stderr)
         self.assertRegex(result.stderr.splitlines()[-1], "^fathom: data: writing limited.*large")
         self.fathom("prepare", self.config, "data.directory=limited")
+
+    def test_references_are_those_of_the_start(self):
+        runs = []
+        for name in ("left", "changed"):
+            corpus = self.directory / f"corpus-{name}"
+            shutil.copytree(self.directory / "corpus", corpus)
+            run = self.run_directory(name)
+            # An empty reference does not count for BLEU, nor does it end the run.
+            lines = (corpus / "valid.yy").read_text().splitlines()
+            (corpus / "valid.yy").write_text("\n".join([""] + lines[1:]) + "\n")
+            process = self.start_training(
+                run, f"data.valid={corpus / 'valid'}", "train.best_metric=bleu",
+                "optimizer.learning_rate=0.02", "model.dropout=0", "train.max_steps=600",
+                "train.validate_every=200")
+            self.wait_for_step(run, 20, process)
+            if name == "changed":
+                (corpus / "valid.yy").write_text("\n".join(lines[::-1]) + "\n")
+            result = fathom.finish(process)
+            self.assertEqual(result.code, 0, str(result))
+            self.assertIn("1 of 24 references are empty", result.stderr)
+            runs.append(run)
+        self.assertGreater(runs[0].validations()[600]["bleu"], 0)
+        self.assertEqual(runs[0].validations(), runs[1].validations())
+        self.assert_same_state(*runs)
 
     def test_bleu_needs_something_to_translate(self):
         self.refuse_training(2, "train.best_metric", overrides=(

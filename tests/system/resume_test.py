@@ -133,6 +133,31 @@ class Resume(Interrupted):
         self.assertIn("resumed from step 6", result.stderr)
         self.assert_golden(run)
 
+    def test_a_refused_path_costs_no_checkpoint(self):
+        run, other = self.run_directory("run"), self.run_directory("other")
+        self.train(run, "train.max_steps=12", "checkpoint.every_steps=4")
+        self.train(other, "train.max_steps=2", "run.seed=2")
+        before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()
+                  and path.name not in (".owner", ".lock")}
+        for path, overrides, code in ((run.checkpoints()[0], ["optimizer.learning_rate=1e-3"], 2),
+                                      (other.path, [], 2),
+                                      (run.checkpoints()[0],
+                                       [f"data.train={self.directory / 'corpus' / 'valid'}"], 2),
+                                      ("nowhere", [], 4)):
+            self.train(run, "train.max_steps=20", "--resume", path, *overrides, code=code)
+            after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()
+                     and path.name not in (".owner", ".lock")}
+            self.assertEqual(before, after)
+        self.to_the_end(run)
+        self.assert_golden(run)
+
+    def test_other_kernels_are_allowed_and_said(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=3", env=fathom.environment(OPENBLAS_CORETYPE="Haswell"))
+        result = self.train(run, "train.max_steps=5",
+                            env=fathom.environment(OPENBLAS_CORETYPE="Zen"))
+        self.assertRegex(result.stderr, "computed with .*Haswell.* computes with .*Zen")
+
     def test_init_from_starts_a_new_run_with_the_weights_of_another(self):
         donor, run = self.run_directory("donor"), self.run_directory("run")
         self.train(donor, "train.max_steps=20")
@@ -317,6 +342,22 @@ class SignalledEarly(fathom.TestCase):
         self.stop_while_it_waits(lambda p: os.kill(fathom.children(p.pid)[-1], signal.SIGUSR1), 3)
 
 
+    def test_no_moment_after_the_start_is_too_early(self):
+        for name in ("SIGUSR1", "SIGTERM", "SIGINT"):
+            run = self.run_directory(name)
+            number = getattr(signal, name)
+            process = self.start_training(run, "train.max_steps=1000000")
+
+            def heeds(pid=process.pid, number=number):
+                with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                    [mask] = [line.split()[1] for line in file if line.startswith("SigCgt")]
+                return int(mask, 16) >> (number - 1) & 1
+
+            fathom.wait_until(heeds, "heeding signals")
+            process.send_signal(number)
+            self.assertEqual(fathom.finish(process).code, 75)
+
+
 class Killed(Interrupted):
     STEPS = 300
 
@@ -388,9 +429,21 @@ class Killed(Interrupted):
         os.kill(fathom.children(process.pid)[-1], signal.SIGSTOP)
         result = fathom.finish(process, timeout=30)
         self.assertEqual(result.code, 7, str(result))
-        self.assertRegex(result.stderr, r"watchdog: no progress for \d+ s .* after step \d+")
+        self.assertRegex(result.stderr,
+                         r"(?m)^fathom: rank 0: watchdog: no progress for \d+ s .* after step \d+")
         self.to_the_end(run, "dist.timeout_seconds=300")
         self.assert_golden(run)
+
+
+    def test_a_rank_that_hangs_while_the_others_wait_for_its_validation_is_noticed_too(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, "train.max_steps=1000000", "dist.timeout_seconds=1",
+                                      "train.validate_every=1", ranks=2)
+        self.wait_for_step(run, 3, process)
+        os.kill(fathom.children(process.pid)[0], signal.SIGSTOP)
+        result = fathom.finish(process, timeout=40)  # ten times the limit, and mpirun's own
+        self.assertEqual(result.code, 7, str(result))
+        self.assertRegex(result.stderr, r"fathom: rank 1: watchdog: no progress for \d+ s")
 
 
 class EveryStep(Interrupted):

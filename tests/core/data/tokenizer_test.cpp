@@ -124,6 +124,26 @@ TEST(Tokenizer, RefusesAFileThatIsNoModel) {
               AllOf(HasSubstr(dir / "none"), HasSubstr("No such file")));
 }
 
+// Words beyond 32,768 characters made SentencePiece run over the end of an array, and U+FDFA is 18
+// characters once it is normalised.
+TEST_P(EveryKind, LearnsAroundWordsThatSentencePieceCannotHold) {
+  const std::string unspaced(100'000, 'a');
+  std::string expanding;
+  for (int i = 0; i < 5'000; ++i) expanding += "\xEF\xB7\xBA";
+  std::vector<std::string> german = side(true);
+  german.insert(german.begin(), {unspaced, "x " + expanding + " y", "\x01\x02", "\t"});
+  const Tokenizer tokenizer = Tokenizer::train(german, side(false), GetParam(), 80);
+  EXPECT_EQ(tokenizer.bytes(), trained(GetParam()).bytes());
+  EXPECT_FALSE(tokenizer.encode(unspaced).empty());
+}
+
+TEST_P(EveryKind, RefusesTextWithoutVisibleCharacters) {
+  const std::vector<std::string> controls(5, "\x01\x02 \x7F");
+  EXPECT_THAT(
+      error_of<DataError>([&] { (void)Tokenizer::train(controls, controls, GetParam(), 8); }),
+      HasSubstr("none of 10 sentences can be learnt from"));
+}
+
 TEST(Tokenizer, RefusesNothingToLearnFrom) {
   EXPECT_THAT(error_of<DataError>([] { (void)Tokenizer::train({}, {}, TokenizerKind::kBpe, 100); }),
               HasSubstr("no sentence"));

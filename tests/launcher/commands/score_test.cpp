@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <stdlib.h>
+#include <zlib.h>
 
 #include "core/base/error.h"
 
@@ -124,6 +125,16 @@ TEST_F(ScoreTest, NamesAFileThatCannotBeRead) {
             missing + ": cannot open: No such file or directory");
   EXPECT_THAT(message_of<IoError>({.hypothesis = there, .references = {directory_.string()}}),
               HasSubstr("is a directory, expected a text file"));
+}
+
+TEST_F(ScoreTest, ReadsGzipByItsName) {
+  const std::string path = (directory_ / "packed.gz").string();
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzputs(file, "a b c d\n");
+  gzclose(file);
+  const std::string plain = write("plain", "a b c d\n");
+  EXPECT_EQ(run({.hypothesis = plain, .references = {path}}),
+            run({.hypothesis = plain, .references = {plain}}));
 }
 
 TEST_F(ScoreTest, NamesBothFilesWhenTheirLineCountsDiffer) {
