@@ -313,13 +313,18 @@ class Surroundings(Errors):
                 self.assert_refused(fathom.Result(done.returncode, "", done.stderr), 6, "writ")
 
     def test_little_memory_ends_in_an_error_not_in_a_hang(self):
+        def limited(kilobytes, words):
+            return subprocess.run(["bash", "-c", f"ulimit -v {kilobytes}; exec {words}"],
+                                  cwd=self.directory, timeout=60, capture_output=True, text=True,
+                                  check=False)
+
+        if limited(400000, f"{fathom.PROGRAM} --version").returncode != 0:
+            self.skipTest("this build needs more to start, as one with AddressSanitizer does")
         for kilobytes in (150000, 200000, 250000, 300000, 400000):
             words = " ".join(map(str, fathom.command(
                 "train", self.config, f"run.directory={self.run_directory(str(kilobytes)).path}",
                 "train.max_steps=2", "train.threads=2")))
-            done = subprocess.run(["bash", "-c", f"ulimit -v {kilobytes}; exec {words}"],
-                                  cwd=self.directory, timeout=60, capture_output=True, text=True,
-                                  check=False)
+            done = limited(kilobytes, words)
             # 127: too little even to load the libraries.
             self.assertIn(done.returncode, (0, 2, 6, 7, 127), done.stderr)
 

@@ -437,11 +437,11 @@ class Killed(Interrupted):
 
     def test_a_rank_that_hangs_while_the_others_wait_for_its_validation_is_noticed_too(self):
         run = self.run_directory("run")
-        process = self.start_training(run, "train.max_steps=1000000", "dist.timeout_seconds=1",
+        process = self.start_training(run, "train.max_steps=1000000", "dist.timeout_seconds=2",
                                       "train.validate_every=1", ranks=2)
         self.wait_for_step(run, 3, process)
         os.kill(fathom.children(process.pid)[0], signal.SIGSTOP)
-        result = fathom.finish(process, timeout=40)  # ten times the limit, and mpirun's own
+        result = fathom.finish(process, timeout=60)  # ten times the limit, and mpirun's own
         self.assertEqual(result.code, 7, str(result))
         self.assertRegex(result.stderr, r"fathom: rank 1: watchdog: no progress for \d+ s")
 
