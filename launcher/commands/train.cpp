@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -190,14 +191,13 @@ int train(const TrainCommand& command, dist::Session& session) {
   if (config.dist.reduction == Reduction::kTree) core::check_shards_fit(config.batch);
   check_series(config, group.size());
   dist::Watchdog watchdog = make_watchdog(config, group);
+  // Rank 0 may learn a tokenizer from all the text while its peers wait for it.
+  std::optional<dist::Watchdog::Section> set_up;
+  set_up.emplace(watchdog, "set-up", section_limit(config, std::chrono::hours(6)));
 
   RunDirectory run = open_run_directory(config, group.rank(), log);
   Resume resume = decide_resume(config, command.resume, run, group, log);
-  const core::PreparedData data = [&] {
-    const dist::Watchdog::Section section(watchdog, "data preparation",
-                                          section_limit(config, std::chrono::hours(6)));
-    return prepare_data(config, group, log);
-  }();
+  const core::PreparedData data = prepare_data(config, group, log);
   check_same_data(resume, data);
   check_same_numerics(resume, log);
   check_ranks_agree(config, data, group);
@@ -246,6 +246,7 @@ int train(const TrainCommand& command, dist::Session& session) {
                    .attempt = resume.attempt},
                   loaded);
   resume.checkpoint.reset();  // its memory is no longer needed
+  set_up.reset();
   heed_signals(Stopping::kBetweenSteps);
   const TrainResult result = run_to_its_end(trainer, recorder, run);
 

@@ -74,7 +74,7 @@ void add_dist_keys(std::vector<Key>& keys) {
       {.low = 0, .high = 1e6, .open_low = true},
       "A rank that waits longer than this for its peers stops the run; in validation and saving "
       "ten "
-      "times as long, at most an hour, while data is prepared at most six."));
+      "times as long, at most an hour, during set-up at most six."));
 }
 
 void add_checkpoint_keys(std::vector<Key>& keys) {
