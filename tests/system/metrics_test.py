@@ -139,15 +139,16 @@ class Metrics(fathom.TestCase):
 
     def test_a_slow_rank_is_seen(self):
         run = self.run_directory("run")
-        process = self.start_training(run, self.FOREVER, ranks=2)
-        self.wait_for_step(run, 20, process)
+        process = self.start_training(run, self.FOREVER, "model.width=256", "model.ffn_width=1024",
+                                      ranks=2)
+        self.wait_for_step(run, 3, process)
         slow = fathom.children(process.pid)[1]
         pace, done = 1, threading.Event()
 
-        def slow_down():  # a step takes milliseconds; its turns are shorter than its pauses
-            while not done.wait(0.02):
+        def slow_down():  # a step takes several turns, so that every one has pauses
+            while not done.wait(0.003):
                 os.kill(slow, signal.SIGSTOP)
-                time.sleep(0.5)
+                time.sleep(0.1)
                 os.kill(slow, signal.SIGCONT)
 
         slower = threading.Thread(target=slow_down)
