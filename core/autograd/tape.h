@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/autograd/parameter.h"
-#include "core/ops/dropout.h"
+#include "core/kernels/dropout.h"
 #include "core/tensor/device.h"
 
 namespace fathom::core {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/ops/dropout.h"
-#include "core/ops/segments.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/segments.h"
 
 namespace fathom::core {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/autograd/tape.h"
+#include "core/kernels/segments.h"
 #include "core/model/config.h"
-#include "core/ops/segments.h"
 #include "core/topology/topology.h"
 
 namespace fathom::core {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/autograd/tape.h"
-#include "core/ops/segments.h"
+#include "core/kernels/segments.h"
 
 namespace fathom::core {
 

@@ -1,6 +1,6 @@
 #include "core/tensor/device.h"
 
-#include "core/ops/blas_cpu.h"
+#include "core/kernels/blas_cpu.h"
 
 namespace fathom::core {
 

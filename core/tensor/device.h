@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/thread_pool.h"
-#include "core/ops/kernels.h"
+#include "core/kernels/kernels.h"
 #include "core/tensor/arena.h"
 
 namespace fathom::core {

@@ -6,8 +6,8 @@
 
 #include "core/autograd/parameter.h"
 #include "core/base/philox.h"
-#include "core/ops/dropout.h"
-#include "core/ops/segments.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/segments.h"
 #include "core/tensor/tensor.h"
 
 namespace fathom::support {

@@ -1,4 +1,4 @@
-#include "core/ops/dropout.h"
+#include "core/kernels/dropout.h"
 
 #include <cmath>
 #include <set>
@@ -11,7 +11,7 @@
 
 namespace fathom::core {
 
-// From core/ops/simd_cpu.h, which only a file compiled for AVX2 can include.
+// From core/kernels/simd_cpu.h, which only a file compiled for AVX2 can include.
 namespace cpu {
 void dropout_factors(const Dropout& dropout, uint32_t position, uint32_t sentence, uint32_t plane,
                      int64_t count, float* factors);

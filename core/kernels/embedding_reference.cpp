@@ -1,4 +1,4 @@
-#include "core/ops/kernels_reference.h"
+#include "core/kernels/kernels_reference.h"
 
 namespace fathom::core::reference {
 

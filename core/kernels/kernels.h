@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/ops/dropout.h"
-#include "core/ops/segments.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/segments.h"
 #include "core/tensor/tensor.h"
 
 namespace fathom {

@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "core/ops/kernels_cpu.h"
-#include "core/ops/simd_cpu.h"
-#include "core/ops/tiles_cpu.h"
+#include "core/kernels/kernels_cpu.h"
+#include "core/kernels/simd_cpu.h"
+#include "core/kernels/tiles_cpu.h"
 
 namespace fathom::core::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/ops/kernels_reference.h"
+#include "core/kernels/kernels_reference.h"
 
 namespace fathom::core::reference {
 namespace {

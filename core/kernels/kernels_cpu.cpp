@@ -1,6 +1,6 @@
-#include "core/ops/kernels_reference.h"
+#include "core/kernels/kernels_cpu.h"
 
-namespace fathom::core::reference {
+namespace fathom::core::cpu {
 
 Kernels kernels() {
   return {.linear_forward = linear_forward,
@@ -17,4 +17,4 @@ Kernels kernels() {
           .cross_entropy = cross_entropy};
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::core::cpu

@@ -1,4 +1,4 @@
-#include "core/ops/simd_cpu.h"
+#include "core/kernels/simd_cpu.h"
 
 #include <algorithm>
 

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <vector>
 
-#include "core/ops/kernels_cpu.h"
-#include "core/ops/simd_cpu.h"
-#include "core/ops/tiles_cpu.h"
+#include "core/kernels/kernels_cpu.h"
+#include "core/kernels/simd_cpu.h"
+#include "core/kernels/tiles_cpu.h"
 
 namespace fathom::core::cpu {
 namespace {

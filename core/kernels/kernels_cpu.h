@@ -1,10 +1,10 @@
-// The reference device: plain loops, double accumulation, f32 and f64. Slow, obvious, always built:
-// what a kernel is supposed to compute is what stands here.
+// The cpu device: f32, threaded, OpenBLAS for matrix products. Every kernel is tested against the
+// reference; loops are cut by shape alone (see ThreadPool).
 #pragma once
 
-#include "core/ops/kernels.h"
+#include "core/kernels/kernels.h"
 
-namespace fathom::core::reference {
+namespace fathom::core::cpu {
 
 void linear_forward(ThreadPool&, const LinearForward&);
 void linear_backward(ThreadPool&, const LinearBackward&);
@@ -19,4 +19,4 @@ void attention_forward(ThreadPool&, const AttentionForward&);
 void attention_backward(ThreadPool&, const AttentionBackward&);
 void cross_entropy(ThreadPool&, const CrossEntropy&);
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::core::cpu

@@ -1,4 +1,4 @@
-#include "core/ops/blas_cpu.h"
+#include "core/kernels/blas_cpu.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 
 #include "core/base/error.h"
-#include "core/ops/simd_cpu.h"
+#include "core/kernels/simd_cpu.h"
 
 namespace fathom::core::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/base/thread_pool.h"
-#include "core/ops/blas_cpu.h"
+#include "core/kernels/blas_cpu.h"
 #include "core/tensor/tensor.h"
 
 namespace fathom::core::cpu {

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/ops/kernels_cpu.h"
-#include "core/ops/tiles_cpu.h"
+#include "core/kernels/kernels_cpu.h"
+#include "core/kernels/tiles_cpu.h"
 
 namespace fathom::core::cpu {
 

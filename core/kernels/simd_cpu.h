@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-#include "core/ops/dropout.h"
+#include "core/kernels/dropout.h"
 
 namespace fathom::core::cpu {
 

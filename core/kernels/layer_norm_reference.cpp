@@ -1,7 +1,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/ops/kernels_reference.h"
+#include "core/kernels/kernels_reference.h"
 
 namespace fathom::core::reference {
 

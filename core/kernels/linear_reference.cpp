@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "core/ops/kernels_reference.h"
+#include "core/kernels/kernels_reference.h"
 
 namespace fathom::core::reference {
 
