@@ -91,7 +91,7 @@ void add_prepare(CLI::App& app, Action& action) {
   sub->callback([config, overrides, &action] {
     action = [config, overrides] {
       const Config c = load_config(*config, *overrides);
-      return prepare(c.data, c.model.kind == core::ModelKind::kDecoder);
+      return prepare(c.data, c.model.kind == model::ModelKind::kDecoder);
     };
   });
 }

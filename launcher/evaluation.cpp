@@ -13,11 +13,11 @@
 namespace fathom::launcher {
 namespace {
 
-double summed_nll(core::Transformer& model, core::Device& device, const core::PackedBatch& batch) {
-  const core::DType dtype = model.parameters().dtype();
-  core::Tape tape(device, dtype, {.recording = false, .fixed_tiles = true, .dropping = false});
-  const core::TokenLosses losses = model.losses(tape, batch, 0, 1);
-  return core::visit_float(dtype, [&]<class T>() {
+double summed_nll(model::Transformer& model, Device& device, const data::PackedBatch& batch) {
+  const DType dtype = model.parameters().dtype();
+  Tape tape(device, dtype, {.recording = false, .fixed_tiles = true, .dropping = false});
+  const ops::TokenLosses losses = model.losses(tape, batch, 0, 1);
+  return visit_float(dtype, [&]<class T>() {
     double sum = 0;
     for (int64_t t = 0; t < losses.nll.cols(); ++t) sum += double(losses.nll.data<T>()[t]);
     return sum;
@@ -41,10 +41,10 @@ std::vector<std::vector<int64_t>> exchanged(const std::vector<std::vector<int64_
 
 }  // namespace
 
-Validation validate(core::Transformer& model, core::Device& device, const core::Dataset& data,
+Validation validate(model::Transformer& model, Device& device, const data::Dataset& data,
                     int64_t micro_tokens, dist::Communicator& group) {
-  const core::PairLengths lengths = data.lengths();
-  const std::vector<std::vector<int64_t>> plan = core::evaluation_plan(lengths, micro_tokens);
+  const data::PairLengths lengths = data.lengths();
+  const std::vector<std::vector<int64_t>> plan = data::evaluation_plan(lengths, micro_tokens);
   const bool measures_gain = !data.decoder_only() && data.size() > 1;
   const std::vector<std::vector<int64_t>> sources =
       measures_gain ? exchanged(plan) : std::vector<std::vector<int64_t>>{};
@@ -52,9 +52,9 @@ Validation validate(core::Transformer& model, core::Device& device, const core::
   // A slot per batch; only its rank writes it, so that the sum over ranks adds zeros to it.
   std::vector<double> sums(plan.size() * 2);
   for (size_t b = size_t(group.rank()); b < plan.size(); b += size_t(group.size())) {
-    sums[2 * b] = summed_nll(model, device, core::pack(data, plan[b]));
+    sums[2 * b] = summed_nll(model, device, data::pack(data, plan[b]));
     if (measures_gain)
-      sums[2 * b + 1] = summed_nll(model, device, core::pack(data, plan[b], sources[b]));
+      sums[2 * b + 1] = summed_nll(model, device, data::pack(data, plan[b], sources[b]));
   }
   group.all_reduce_sum(std::span<double>(sums));
 
@@ -71,11 +71,11 @@ Validation validate(core::Transformer& model, core::Device& device, const core::
   return out;
 }
 
-std::vector<std::string> translate_dataset(core::Transformer& model, core::Device& device,
-                                           const core::Dataset& data,
-                                           const core::Tokenizer& tokenizer, int64_t batch_tokens,
+std::vector<std::string> translate_dataset(model::Transformer& model, Device& device,
+                                           const data::Dataset& data,
+                                           const data::Tokenizer& tokenizer, int64_t batch_tokens,
                                            dist::Communicator& group) {
-  const core::PairLengths lengths = data.lengths();
+  const data::PairLengths lengths = data.lengths();
   std::vector<int64_t> order(size_t(data.size()));
   for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -94,7 +94,7 @@ std::vector<std::string> translate_dataset(core::Transformer& model, core::Devic
       tokens.emplace_back(source.begin(), source.end());
     }
     if (batch % group.size() != group.rank()) continue;
-    const std::vector<std::vector<int32_t>> out = core::greedy_decode(model, device, tokens);
+    const std::vector<std::vector<int32_t>> out = decode::greedy_decode(model, device, tokens);
     for (size_t i = 0; i < pairs.size(); ++i) mine.push_back({pairs[i], tokenizer.decode(out[i])});
   }
   std::vector<std::string> translations(size_t(data.size()));
@@ -105,8 +105,8 @@ std::vector<std::string> translate_dataset(core::Transformer& model, core::Devic
   return translations;
 }
 
-SplitScore score_split(core::Transformer& model, core::Device& device, const core::Dataset& data,
-                       const std::vector<std::string>& references, const core::Tokenizer& tokenizer,
+SplitScore score_split(model::Transformer& model, Device& device, const data::Dataset& data,
+                       const std::vector<std::string>& references, const data::Tokenizer& tokenizer,
                        int64_t batch_tokens, dist::Communicator& group) {
   SplitScore out;
   out.translations = translate_dataset(model, device, data, tokenizer, batch_tokens, group);
@@ -121,21 +121,21 @@ SplitScore score_split(core::Transformer& model, core::Device& device, const cor
     streams[0].push_back(references[i]);
   }
   require<DataError>(!hypotheses.empty(), "score: all ", out.uncounted, " references are empty");
-  const core::BleuScore score = core::corpus_bleu(hypotheses, streams);
+  const score::BleuScore score = score::corpus_bleu(hypotheses, streams);
   out.bleu = score.score;
-  out.line = core::to_line(score);
-  out.signature = core::signature(score);
-  out.chrf = core::corpus_chrf(hypotheses, streams).score;
+  out.line = score::to_line(score);
+  out.signature = score::signature(score);
+  out.chrf = score::corpus_chrf(hypotheses, streams).score;
   return out;
 }
 
-core::Dataset first_pairs(const core::Dataset& data, int64_t count) {
-  std::vector<core::TokenPair> pairs;
+data::Dataset first_pairs(const data::Dataset& data, int64_t count) {
+  std::vector<data::TokenPair> pairs;
   for (int64_t i = 0; i < std::min(count, data.size()); ++i) {
     const auto source = data.source(i), target = data.target(i);
     pairs.push_back({{source.begin(), source.end()}, {target.begin(), target.end()}});
   }
-  return core::Dataset::from_pairs(pairs, data.decoder_only());
+  return data::Dataset::from_pairs(pairs, data.decoder_only());
 }
 
 }  // namespace fathom::launcher

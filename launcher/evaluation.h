@@ -23,14 +23,16 @@ struct Validation {
 };
 
 // Collective.
-[[nodiscard]] Validation validate(core::Transformer& model, core::Device& device,
-                                  const core::Dataset& data, int64_t micro_tokens,
+[[nodiscard]] Validation validate(model::Transformer& model, Device& device,
+                                  const data::Dataset& data, int64_t micro_tokens,
                                   dist::Communicator& group);
 
 // Translations of all sources of `data`, n in, n out, on every rank. Collective.
-[[nodiscard]] std::vector<std::string> translate_dataset(
-    core::Transformer& model, core::Device& device, const core::Dataset& data,
-    const core::Tokenizer& tokenizer, int64_t batch_tokens, dist::Communicator& group);
+[[nodiscard]] std::vector<std::string> translate_dataset(model::Transformer& model, Device& device,
+                                                         const data::Dataset& data,
+                                                         const data::Tokenizer& tokenizer,
+                                                         int64_t batch_tokens,
+                                                         dist::Communicator& group);
 
 // Corpus BLEU (sacreBLEU's defaults) and chrF of greedy translations against `references`, the raw
 // lines of the split in order, at least as many as `data` has pairs. A line with an empty reference
@@ -42,13 +44,13 @@ struct SplitScore {
   int64_t uncounted = 0;                  // lines with an empty reference
   std::vector<std::string> translations;  // of all lines
 };
-[[nodiscard]] SplitScore score_split(core::Transformer& model, core::Device& device,
-                                     const core::Dataset& data,
+[[nodiscard]] SplitScore score_split(model::Transformer& model, Device& device,
+                                     const data::Dataset& data,
                                      const std::vector<std::string>& references,
-                                     const core::Tokenizer& tokenizer, int64_t batch_tokens,
+                                     const data::Tokenizer& tokenizer, int64_t batch_tokens,
                                      dist::Communicator& group);
 
 // The first `count` pairs of a set.
-[[nodiscard]] core::Dataset first_pairs(const core::Dataset& data, int64_t count);
+[[nodiscard]] data::Dataset first_pairs(const data::Dataset& data, int64_t count);
 
 }  // namespace fathom::launcher

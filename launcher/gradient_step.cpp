@@ -18,7 +18,7 @@ double seconds_since(Clock::time_point start) {
 template <class T>
 class GradientStepOf final : public GradientStep {
  public:
-  GradientStepOf(core::Transformer& model, core::Device& device, const core::Dataset& data,
+  GradientStepOf(model::Transformer& model, Device& device, const data::Dataset& data,
                  dist::Communicator& group, const StepOptions& options)
       : model_(model),
         device_(device),
@@ -29,7 +29,7 @@ class GradientStepOf final : public GradientStep {
         reducer_(group, options.reducer, model.parameters().size()),
         blocks_(model.blocks()) {}
 
-  StepGradient run(const core::Batch& batch, int64_t step, bool observe) override {
+  StepGradient run(const data::Batch& batch, int64_t step, bool observe) override {
     const Clock::time_point start = Clock::now();
     timing_ = {};
     losses_.clear();
@@ -43,7 +43,7 @@ class GradientStepOf final : public GradientStep {
     StepGradient out;
     const std::span<const T> sum = reducer_.finish();
     out.gradient =
-        core::Tensor(const_cast<T*>(sum.data()), 1, int64_t(sum.size()), core::dtype_of<T>());
+        Tensor(const_cast<T*>(sum.data()), 1, int64_t(sum.size()), tensor::dtype_of<T>());
     timing_.reduce_seconds = reducer_.wait_seconds();
     out.timing = timing_;
     out.ranks = gather(work);
@@ -55,8 +55,8 @@ class GradientStepOf final : public GradientStep {
       out.nll += losses[i + 1] / double(batch.target_tokens);
     }
     if (observe)
-      out.blocks = core::add_shards(dist::gather_in_shard_order(group_, shards, sums_), shards,
-                                    int64_t(blocks_.size()));
+      out.blocks = observe::add_shards(dist::gather_in_shard_order(group_, shards, sums_), shards,
+                                       int64_t(blocks_.size()));
     return out;
   }
 
@@ -65,7 +65,7 @@ class GradientStepOf final : public GradientStep {
   }
 
  private:
-  double tokens_of(const core::Batch& batch) const {
+  double tokens_of(const data::Batch& batch) const {
     int64_t tokens = 0;
     for (int shard = owned_.begin; shard < owned_.end; ++shard)
       for (const int64_t pair : batch.shards[size_t(shard)])
@@ -85,7 +85,7 @@ class GradientStepOf final : public GradientStep {
   }
 
   // tree: every shard is a micro-batch of its own. fast: neighbours are fused up to micro_tokens.
-  int fused_end(const core::Batch& batch, int shard) const {
+  int fused_end(const data::Batch& batch, int shard) const {
     int end = shard + 1;
     if (options_.reducer.reduction == dist::Reduction::kTree) return end;
     int64_t cost = cost_of(batch, shard);
@@ -93,7 +93,7 @@ class GradientStepOf final : public GradientStep {
       cost += cost_of(batch, end++);
     return end;
   }
-  int64_t cost_of(const core::Batch& batch, int shard) const {
+  int64_t cost_of(const data::Batch& batch, int shard) const {
     int64_t cost = 0;
     for (const int64_t pair : batch.shards[size_t(shard)])
       cost += std::max(data_.source_length(pair), data_.target_length(pair)) + 1;
@@ -101,13 +101,13 @@ class GradientStepOf final : public GradientStep {
   }
 
   // Shards [first, end) into one gradient buffer; several only in fast mode.
-  void run_shards(const core::Batch& batch, int first, int end, int64_t step, bool observe) {
+  void run_shards(const data::Batch& batch, int first, int end, int64_t step, bool observe) {
     const std::span<T> gradient = reducer_.begin_shard(end - first);
     model_.parameters().bind_gradients(
-        core::Tensor(gradient.data(), 1, int64_t(gradient.size()), core::dtype_of<T>()));
+        Tensor(gradient.data(), 1, int64_t(gradient.size()), tensor::dtype_of<T>()));
     const size_t shards = size_t(end - first);
     losses_.resize(losses_.size() + 2 * shards);
-    sums_.resize(sums_.size() + (observe ? shards * blocks_.size() * core::kBlockSums : 0));
+    sums_.resize(sums_.size() + (observe ? shards * blocks_.size() * observe::kBlockSums : 0));
 
     std::vector<Pass> passes = passes_of(batch, first, end);
     for (Pass& pass : passes) {
@@ -123,14 +123,14 @@ class GradientStepOf final : public GradientStep {
   // One forward and backward: the pairs of some shards and which rows belong to which shard.
   struct Pass {
     std::vector<int64_t> pairs;
-    std::vector<core::SampleRange> ranges;
+    std::vector<observe::SampleRange> ranges;
     double weight = 0;
     int64_t step = 0;
     bool observe = false, is_last = false;
   };
 
   // One pass, unless a single shard is larger than micro_tokens (fast mode only): then several.
-  std::vector<Pass> passes_of(const core::Batch& batch, int first, int end) const {
+  std::vector<Pass> passes_of(const data::Batch& batch, int first, int end) const {
     std::vector<Pass> passes;
     int64_t cost = 0;
     for (int shard = first; shard < end; ++shard) {
@@ -158,8 +158,8 @@ class GradientStepOf final : public GradientStep {
 
   // Ranges of earlier shards without pairs stay empty.
   static void open_range(Pass& pass, size_t shard) {
-    core::SampleRange range;
-    for (const core::SampleRange& before : pass.ranges) {
+    observe::SampleRange range;
+    for (const observe::SampleRange& before : pass.ranges) {
       range.first_source += before.source_rows;
       range.first_target += before.target_rows;
     }
@@ -168,30 +168,30 @@ class GradientStepOf final : public GradientStep {
   }
 
   void run_pass(const Pass& pass, size_t shards) {
-    core::LayerProbe probe(pass.observe ? blocks_ : std::vector<core::BlockContext>{},
-                           pass.observe ? pass.ranges : std::vector<core::SampleRange>{});
+    observe::LayerProbe probe(pass.observe ? blocks_ : std::vector<topology::BlockContext>{},
+                              pass.observe ? pass.ranges : std::vector<observe::SampleRange>{});
     Clock::time_point start = Clock::now();
-    const core::PackedBatch packed = core::pack(data_, pass.pairs);
-    core::Tape tape(device_, core::dtype_of<T>(), {.dropout = {options_.seed, pass.step}});
-    const core::TokenLosses losses = model_.losses(tape, packed, options_.label_smoothing,
-                                                   pass.weight, pass.observe ? &probe : nullptr);
+    const data::PackedBatch packed = data::pack(data_, pass.pairs);
+    Tape tape(device_, tensor::dtype_of<T>(), {.dropout = {options_.seed, pass.step}});
+    const ops::TokenLosses losses = model_.losses(tape, packed, options_.label_smoothing,
+                                                  pass.weight, pass.observe ? &probe : nullptr);
     for (size_t i = 0; i < shards; ++i)
       add_losses(losses, pass.ranges[i], &losses_[losses_.size() - 2 * (shards - i)]);
     if (pass.observe) {
-      const size_t count = blocks_.size() * core::kBlockSums;
+      const size_t count = blocks_.size() * observe::kBlockSums;
       for (size_t i = 0; i < shards; ++i)
         std::copy(probe.sums(i).begin(), probe.sums(i).end(),
                   sums_.end() - std::ptrdiff_t((shards - i) * count));
     }
     timing_.forward_seconds += seconds_since(start);
     start = Clock::now();
-    tape.backward(losses.loss, {}, [&](const core::Parameter& p) {
-      if (pass.is_last) reducer_.ready(p.offset, core::ParameterStore::padded_count(p));
+    tape.backward(losses.loss, {}, [&](const Parameter& p) {
+      if (pass.is_last) reducer_.ready(p.offset, ParameterStore::padded_count(p));
     });
     timing_.backward_seconds += seconds_since(start);
   }
 
-  static void add_losses(const core::TokenLosses& losses, const core::SampleRange& range,
+  static void add_losses(const ops::TokenLosses& losses, const observe::SampleRange& range,
                          double* sums) {
     for (int64_t t = range.first_target; t < range.first_target + range.target_rows; ++t) {
       sums[0] += double(losses.smooth.data<T>()[t]);
@@ -199,14 +199,14 @@ class GradientStepOf final : public GradientStep {
     }
   }
 
-  core::Transformer& model_;
-  core::Device& device_;
-  const core::Dataset& data_;
+  model::Transformer& model_;
+  Device& device_;
+  const data::Dataset& data_;
   dist::Communicator& group_;
   StepOptions options_;
   dist::ShardRange owned_;
   dist::GradientReducer<T> reducer_;
-  std::vector<core::BlockContext> blocks_;
+  std::vector<topology::BlockContext> blocks_;
   StepTiming timing_;
   std::vector<double> losses_;  // two a shard: sums of loss and nll over its target tokens
   std::vector<double> sums_;    // blocks x kBlockSums a shard
@@ -214,11 +214,11 @@ class GradientStepOf final : public GradientStep {
 
 }  // namespace
 
-std::unique_ptr<GradientStep> make_gradient_step(core::Transformer& model, core::Device& device,
-                                                 const core::Dataset& data,
+std::unique_ptr<GradientStep> make_gradient_step(model::Transformer& model, Device& device,
+                                                 const data::Dataset& data,
                                                  dist::Communicator& group,
                                                  const StepOptions& options) {
-  if (model.parameters().dtype() == core::DType::kF32)
+  if (model.parameters().dtype() == DType::kF32)
     return std::make_unique<GradientStepOf<float>>(model, device, data, group, options);
   return std::make_unique<GradientStepOf<double>>(model, device, data, group, options);
 }

@@ -24,10 +24,10 @@ struct RankWork {
 };
 
 struct StepGradient {
-  core::Tensor gradient;  // (1, P), the sum over the global batch; valid until the next step
-  double loss = 0;        // smoothed objective, nats per target token
-  double nll = 0;         // unsmoothed
-  std::vector<core::BlockSums> blocks;  // when observed
+  Tensor gradient;  // (1, P), the sum over the global batch; valid until the next step
+  double loss = 0;  // smoothed objective, nats per target token
+  double nll = 0;   // unsmoothed
+  std::vector<observe::BlockSums> blocks;  // when observed
   StepTiming timing;
   std::vector<RankWork> ranks;  // by rank
 };
@@ -43,14 +43,14 @@ class GradientStep {
  public:
   virtual ~GradientStep() = default;
   // Collective. `step` counts from 1 and keys the dropout; `observe` samples layer statistics.
-  [[nodiscard]] virtual StepGradient run(const core::Batch& batch, int64_t step, bool observe) = 0;
+  [[nodiscard]] virtual StepGradient run(const data::Batch& batch, int64_t step, bool observe) = 0;
   [[nodiscard]] virtual int64_t memory_bytes() const = 0;
 };
 
 // All references outlive the result. The model's dtype decides the precision of the reduction.
-[[nodiscard]] std::unique_ptr<GradientStep> make_gradient_step(core::Transformer& model,
-                                                               core::Device& device,
-                                                               const core::Dataset& data,
+[[nodiscard]] std::unique_ptr<GradientStep> make_gradient_step(model::Transformer& model,
+                                                               Device& device,
+                                                               const data::Dataset& data,
                                                                dist::Communicator& group,
                                                                const StepOptions& options);
 

@@ -29,20 +29,20 @@ LoadedModel load_model(const std::string& path, int threads) {
   const std::filesystem::path tokenizer = run / "tokenizer.model";
   require<DataError>(std::filesystem::exists(tokenizer), tokenizer.string(),
                      ": missing; a checkpoint is used where it lies in its run directory");
-  out.tokenizer = std::make_unique<core::Tokenizer>(core::Tokenizer::load(tokenizer));
+  out.tokenizer = std::make_unique<data::Tokenizer>(data::Tokenizer::load(tokenizer));
   const std::string trained_with = provenance_text(source.manifest().provenance, "tokenizer");
   require<DataError>(
-      trained_with.empty() || trained_with == core::content_hash(out.tokenizer->bytes()),
+      trained_with.empty() || trained_with == data::content_hash(out.tokenizer->bytes()),
       tokenizer.string(), ": is not the tokenizer that ", source.path().string(),
       " was trained with; put that one back");
   out.config.model.vocabulary_size = out.tokenizer->size();
 
   const bool is_f64 = out.config.train.precision == Precision::kFp64;
   out.device =
-      core::make_device(out.config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
-                        threads_per_rank(out.config));
-  out.model = std::make_unique<core::Transformer>(out.config.model,
-                                                  is_f64 ? core::DType::kF64 : core::DType::kF32);
+      tensor::make_device(out.config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
+                          threads_per_rank(out.config));
+  out.model =
+      std::make_unique<model::Transformer>(out.config.model, is_f64 ? DType::kF64 : DType::kF32);
   checkpoint::LoadingArchive archive(source, "model/");
   visit_weights(archive, *out.model);
   archive.finish();

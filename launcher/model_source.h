@@ -16,9 +16,9 @@ struct LoadedModel {
   Config config;  // of the run, model.vocabulary_size filled in
   std::filesystem::path checkpoint;
   int64_t step = 0;
-  std::unique_ptr<core::Device> device;
-  std::unique_ptr<core::Transformer> model;
-  std::unique_ptr<core::Tokenizer> tokenizer;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<model::Transformer> model;
+  std::unique_ptr<data::Tokenizer> tokenizer;
 };
 
 // `path` is a checkpoint or a run directory (its newest valid one). The config comes from the

@@ -9,15 +9,15 @@
 
 namespace fathom::launcher {
 
-std::string provenance_json(const Config& config, const core::PreparedData& data, int ranks,
+std::string provenance_json(const Config& config, const data::PreparedData& data, int ranks,
                             const std::string& counters) {
   const nlohmann::json json = {{"config", to_yaml(config)},
                                {"config_hash", config_hash(config)},
                                {"data", data.content_hash},
-                               {"tokenizer", core::content_hash(data.tokenizer->bytes())},
+                               {"tokenizer", data::content_hash(data.tokenizer->bytes())},
                                {"version", version()},
                                {"commit", commit()},
-                               {"numerics", core::cpu_numerics_fingerprint()},
+                               {"numerics", tensor::cpu_numerics_fingerprint()},
                                {"ranks", ranks},
                                {"counters", counters}};
   return json.dump();

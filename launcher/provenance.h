@@ -9,7 +9,7 @@
 namespace fathom::launcher {
 
 // A JSON object: config (YAML text) and its hash, data hash, version, numerics, ranks, counters.
-[[nodiscard]] std::string provenance_json(const Config& config, const core::PreparedData& data,
+[[nodiscard]] std::string provenance_json(const Config& config, const data::PreparedData& data,
                                           int ranks, const std::string& counters);
 
 // Parts of it again; empty where it is missing.

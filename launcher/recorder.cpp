@@ -42,13 +42,13 @@ void rewind(monitoring::JsonlWriter& writer, const std::filesystem::path& path, 
     writer.rewind_to(std::max<int64_t>(step, 0));
 }
 
-std::string depth_of(const core::ModelConfig& model) {
-  if (model.kind == core::ModelKind::kDecoder) return join("D", model.decoder_layers);
+std::string depth_of(const model::ModelConfig& model) {
+  if (model.kind == model::ModelKind::kDecoder) return join("D", model.decoder_layers);
   return join("E", model.encoder_layers, "D", model.decoder_layers);
 }
 
-monitoring::LabelValues labels_of(const core::BlockContext& block) {
-  return {core::to_string(block.stack), std::to_string(block.layer), core::to_string(block.kind)};
+monitoring::LabelValues labels_of(const topology::BlockContext& block) {
+  return {to_string(block.stack), std::to_string(block.layer), to_string(block.kind)};
 }
 
 std::string precision_of(const Config& config) {
@@ -203,14 +203,15 @@ void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
 }
 
 // Backward comes from the loss: what broke it is at or above the last block that is affected.
-void Recorder::skipped(const StepRecord& record, const std::vector<core::NonfiniteBlock>& blocks) {
+void Recorder::skipped(const StepRecord& record,
+                       const std::vector<observe::NonfiniteBlock>& blocks) {
   if (!impl_) return;
   event("skipped", {{"step", record.step},
                     {"reason", "non-finite"},
                     {"loss", record.loss},
                     {"gradient_norm", record.gradient_norm},
                     {"nonfinite_blocks", int64_t(blocks.size())},
-                    {"last_block", blocks.empty() ? "" : core::name_of(blocks.back().block)}});
+                    {"last_block", blocks.empty() ? "" : topology::name_of(blocks.back().block)}});
   if (impl_->config.monitoring.detail != Detail::kBlock) return;
   for (const auto& [block, entries] : blocks)
     impl_->metrics.increment(Counter::kLayerNonfinite, labels_of(block), double(entries));

@@ -33,9 +33,9 @@ struct StepRecord {
 
 // One block's line of layers.jsonl: what its activations and its parameters do.
 struct LayerRecord {
-  core::BlockContext block;
-  core::BlockStatistics activations;
-  core::ParameterStatistics parameters;
+  topology::BlockContext block;
+  observe::BlockStatistics activations;
+  observe::ParameterStatistics parameters;
 };
 
 class Recorder {
@@ -47,7 +47,7 @@ class Recorder {
 
   void step(const StepRecord& record);
   void layers(int64_t step, const std::vector<LayerRecord>& layers);
-  void skipped(const StepRecord& record, const std::vector<core::NonfiniteBlock>& blocks);
+  void skipped(const StepRecord& record, const std::vector<observe::NonfiniteBlock>& blocks);
   void validation(int64_t step, const Validation& result, double bleu, double seconds);
   void saved(int64_t step, const std::string& path, int64_t bytes, double seconds);
   void save_failed(int64_t step, const std::string& reason);

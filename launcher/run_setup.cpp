@@ -140,13 +140,13 @@ void keep_config(const Config& config) {
   write_text(fs::path(config.run.directory) / "config.yaml", to_yaml(config));
 }
 
-core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
+data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
                                 const monitoring::Log& log) {
-  const bool decoder_only = config.model.kind == core::ModelKind::kDecoder;
-  std::optional<core::PreparedData> data;
-  if (group.rank() == 0) data.emplace(core::prepare(config.data, decoder_only));
+  const bool decoder_only = config.model.kind == model::ModelKind::kDecoder;
+  std::optional<data::PreparedData> data;
+  if (group.rank() == 0) data.emplace(data::prepare(config.data, decoder_only));
   group.barrier();
-  if (!data) data.emplace(core::prepare(config.data, decoder_only));
+  if (!data) data.emplace(data::prepare(config.data, decoder_only));
   for (const std::string& note : data->notes) log.info(note);
   return std::move(*data);
 }
@@ -159,13 +159,13 @@ void abandon_later(const Resume& resume, RunDirectory& run) {
 void check_same_numerics(const Resume& resume, const monitoring::Log& log) {
   if (!resume.checkpoint) return;
   const std::string old = provenance_text(resume.checkpoint->manifest().provenance, "numerics");
-  const std::string now = core::cpu_numerics_fingerprint();
+  const std::string now = tensor::cpu_numerics_fingerprint();
   if (!old.empty() && old != now)
     log.warn(join("the checkpoint was computed with ", old, ", this process computes with ", now,
                   ": the run goes on, but not to the last bit as it would have there"));
 }
 
-void check_same_data(const Resume& resume, const core::PreparedData& data) {
+void check_same_data(const Resume& resume, const data::PreparedData& data) {
   if (!resume.checkpoint) return;
   const std::string old = provenance_text(resume.checkpoint->manifest().provenance, "data");
   require<DataError>(old.empty() || old == data.content_hash,
@@ -175,14 +175,14 @@ void check_same_data(const Resume& resume, const core::PreparedData& data) {
                      "run.directory");
 }
 
-void check_ranks_agree(const Config& config, const core::PreparedData& data,
+void check_ranks_agree(const Config& config, const data::PreparedData& data,
                        dist::Communicator& group) {
   Config shared = config;
   shared.train.threads = 0;  // machines may differ in cores
-  const std::string program = core::content_hash(core::read_file("/proc/self/exe"));
+  const std::string program = data::content_hash(data::read_file("/proc/self/exe"));
   dist::check_agreement(group, {{"config", config_hash(shared)},
                                 {"program", version() + " " + program},
-                                {"numerics", core::cpu_numerics_fingerprint()},
+                                {"numerics", tensor::cpu_numerics_fingerprint()},
                                 {"data", data.content_hash}});
 }
 
@@ -197,7 +197,7 @@ void load_state(const Resume& resume, TrainState& state, dist::Communicator& gro
   state.visit(archive);
 }
 
-void load_weights(const std::string& path, const Config& config, core::Transformer& model,
+void load_weights(const std::string& path, const Config& config, model::Transformer& model,
                   dist::Communicator& group, const monitoring::Log& log) {
   if (group.rank() == 0) {
     const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);

@@ -42,14 +42,14 @@ struct Resume {
                                    dist::Communicator& group, const monitoring::Log& log);
 
 // Rank 0 prepares, then the others find it ready, or build their own where they do not see it.
-[[nodiscard]] core::PreparedData prepare_data(const Config& config, dist::Communicator& group,
+[[nodiscard]] data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
                                               const monitoring::Log& log);
 
 // Writes RUN/config.yaml: what the steps from here on are made with.
 void keep_config(const Config& config);
 
 // A run goes on with the tokens it was started with. DataError when the texts have changed since.
-void check_same_data(const Resume& resume, const core::PreparedData& data);
+void check_same_data(const Resume& resume, const data::PreparedData& data);
 
 // A run that goes on under other kernels rounds otherwise: that is allowed, and said.
 void check_same_numerics(const Resume& resume, const monitoring::Log& log);
@@ -59,14 +59,14 @@ void check_same_numerics(const Resume& resume, const monitoring::Log& log);
 void abandon_later(const Resume& resume, RunDirectory& run);
 
 // All ranks must have the same config, program, numerics and data.
-void check_ranks_agree(const Config& config, const core::PreparedData& data,
+void check_ranks_agree(const Config& config, const data::PreparedData& data,
                        dist::Communicator& group);
 
 // Fills the model's and the loop's state from rank 0's checkpoint, on every rank. Collective.
 void load_state(const Resume& resume, TrainState& state, dist::Communicator& group);
 
 // The weights of another run's checkpoint (rank 0 reads it). Collective.
-void load_weights(const std::string& path, const Config& config, core::Transformer& model,
+void load_weights(const std::string& path, const Config& config, model::Transformer& model,
                   dist::Communicator& group, const monitoring::Log& log);
 
 }  // namespace fathom::launcher

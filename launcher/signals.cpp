@@ -34,7 +34,7 @@ void end(int) {
 
 // Only what a signal handler may call.
 void name_lost_file(int signal, siginfo_t* info, void*) {
-  const char* path = core::mapped_file_at(info->si_addr);
+  const char* path = data::mapped_file_at(info->si_addr);
   if (path == nullptr) {
     std::signal(signal, SIG_DFL);  // the instruction runs again and ends the process
     return;

@@ -5,15 +5,15 @@ namespace {
 
 // The parameter's slice of a flat buffer, under its own name and shape.
 void visit_slices(checkpoint::Archive& archive, const std::string& prefix,
-                  const core::ParameterStore& store, const core::Tensor& flat) {
+                  const ParameterStore& store, const Tensor& flat) {
   for (const auto& p : store.all())
-    core::visit_float(flat.dtype(), [&]<class T>() {
+    visit_float(flat.dtype(), [&]<class T>() {
       archive.array(prefix + p->name, p->shape,
                     std::span(flat.data<T>() + p->offset, size_t(p->numel())));
     });
 }
 
-void visit_verdict(checkpoint::Archive& archive, core::VerdictState& v) {
+void visit_verdict(checkpoint::Archive& archive, score::VerdictState& v) {
   archive.value("verdict/validations", v.validations);
   archive.value("verdict/last_step", v.last_step);
   archive.value("verdict/best_nll", v.best_nll);
@@ -31,7 +31,7 @@ void visit_verdict(checkpoint::Archive& archive, core::VerdictState& v) {
 
 }  // namespace
 
-void visit_weights(checkpoint::Archive& archive, core::Transformer& model) {
+void visit_weights(checkpoint::Archive& archive, model::Transformer& model) {
   visit_slices(archive, "model/", model.parameters(), model.parameters().weights());
 }
 

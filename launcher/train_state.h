@@ -14,8 +14,8 @@
 namespace fathom::launcher {
 
 struct TrainState {
-  core::Transformer& model;
-  core::Adam& adam;
+  model::Transformer& model;
+  optim::Adam& adam;
 
   int64_t step = 0;            // batches consumed, skipped updates included
   int64_t epoch = 0;           // of the next batch
@@ -27,12 +27,12 @@ struct TrainState {
   double best_value =
       std::numeric_limits<double>::infinity();  // of train.best_metric, lower is better
   int64_t best_step = 0;
-  core::VerdictState verdict = {};
+  score::VerdictState verdict = {};
 
   void visit(checkpoint::Archive& archive);
 };
 
 // The weights alone, as visit() names them.
-void visit_weights(checkpoint::Archive& archive, core::Transformer& model);
+void visit_weights(checkpoint::Archive& archive, model::Transformer& model);
 
 }  // namespace fathom::launcher

@@ -22,13 +22,13 @@ double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-core::VerdictOptions verdict_options(const Config& c, const core::PreparedData& data) {
+score::VerdictOptions verdict_options(const Config& c, const data::PreparedData& data) {
   const int64_t after = c.verdict.after > 0 ? c.verdict.after
-                                            : core::default_verdict_after(c.optimizer.warmup_steps,
-                                                                          c.train.max_steps);
+                                            : score::default_verdict_after(c.optimizer.warmup_steps,
+                                                                           c.train.max_steps);
   return {.unigram_entropy = data.unigram_entropy,
           .after = after,
-          .encoder_decoder = c.model.kind == core::ModelKind::kEncoderDecoder,
+          .encoder_decoder = c.model.kind == model::ModelKind::kEncoderDecoder,
           .nonfinite_limit = kMostSkippedInARow};
 }
 
@@ -47,9 +47,9 @@ StepOptions step_options(const Config& c, int group_size) {
 }
 
 // Collective.
-double peak_of_all(dist::Communicator& group, core::Device& device) {
+double peak_of_all(dist::Communicator& group, Device& device) {
   group.barrier();  // ranks on one machine share it, so they measure at the same time
-  double peak = core::measured_peak_flops(device.pool().threads());
+  double peak = tensor::measured_peak_flops(device.pool().threads());
   group.all_reduce_sum(std::span<double>(&peak, 1));
   return peak;
 }
@@ -87,7 +87,7 @@ TrainResult Trainer::run() {
   } else {
     // A validation that only the end asks for leaves no trace in the state: going on from here with
     // a larger max_steps gives what a run that never stopped gives.
-    const core::VerdictState verdict = verdict_.state();
+    const score::VerdictState verdict = verdict_.state();
     const bool is_extra = validated_step_ != state_.step && parts_.data.valid;
     if (is_extra) validate();
     result = final_result();
@@ -104,8 +104,8 @@ TrainResult Trainer::run() {
 
 // The last validation may still say that the run has failed.
 TrainResult Trainer::final_result() {
-  const core::Verdict verdict = verdict_.finish();
-  if (verdict.status != core::VerdictStatus::kOk)
+  const score::Verdict verdict = verdict_.finish();
+  if (verdict.status != score::VerdictStatus::kOk)
     return {.kind = StopKind::kFailed, .reason = describe(verdict), .validation = {}};
   const TrainConfig& c = config_.train;
   if (c.max_steps > 0 && state_.step >= c.max_steps)
@@ -134,9 +134,9 @@ bool is_complete(const Config& config, const TrainState& state) {
          (c.patience > 0 && state.validations_without_gain >= c.patience);
 }
 
-std::optional<core::Verdict> standing_verdict(const Config& config, const core::PreparedData& data,
-                                              const TrainState& state) {
-  core::VerdictMonitor monitor(verdict_options(config, data));
+std::optional<score::Verdict> standing_verdict(const Config& config, const data::PreparedData& data,
+                                               const TrainState& state) {
+  score::VerdictMonitor monitor(verdict_options(config, data));
   monitor.restore(state.verdict);
   return monitor.verdict();
 }
@@ -147,7 +147,7 @@ void Trainer::next_step() {
     plan_.emplace(lengths_, config_.batch, config_.run.seed, state_.epoch);
     planned_epoch_ = state_.epoch;
   }
-  const core::Batch batch = plan_->batch(state_.batch_in_epoch);
+  const data::Batch batch = plan_->batch(state_.batch_in_epoch);
   const int64_t step = state_.step + 1, every = config_.monitoring.layer_statistics_every;
   const bool observes = every > 0 && (step == 1 || step % every == 0);
   const StepGradient gradient = gradient_step_->run(batch, step, observes);
@@ -156,7 +156,7 @@ void Trainer::next_step() {
                     .epoch = state_.epoch,
                     .loss = gradient.loss,
                     .nll = gradient.nll,
-                    .learning_rate = core::learning_rate(
+                    .learning_rate = optim::learning_rate(
                         config_.optimizer, parts_.adam.updates() + 1, config_.train.max_steps),
                     .source_tokens = batch.source_tokens,
                     .target_tokens = batch.target_tokens,
@@ -167,7 +167,7 @@ void Trainer::next_step() {
   update(gradient, record.learning_rate, record);
   advance(batch);
   record.step_seconds = monotonic_seconds() - start;
-  record.flops_utilization = core::training_flops(parts_.model.config(), lengths_, batch.pairs) /
+  record.flops_utilization = model::training_flops(parts_.model.config(), lengths_, batch.pairs) /
                              record.step_seconds / peak_flops_;
   parts_.recorder.memory(gradient_step_->memory_bytes());
   parts_.recorder.step(record);
@@ -178,7 +178,7 @@ void Trainer::next_step() {
 void Trainer::update(const StepGradient& gradient, double learning_rate, StepRecord& record) {
   const double start = monotonic_seconds();
   const std::vector<double> squares =
-      core::squared_norms(parts_.device.pool(), parts_.model.parameters(), gradient.gradient);
+      optim::squared_norms(parts_.device.pool(), parts_.model.parameters(), gradient.gradient);
   double sum = 0;
   for (const double s : squares) sum += s;
   record.gradient_norm = std::sqrt(sum);
@@ -195,28 +195,28 @@ void Trainer::update(const StepGradient& gradient, double learning_rate, StepRec
 void Trainer::skip(const StepGradient& gradient, const StepRecord& record) {
   ++state_.skipped;
   (void)verdict_.add_nonfinite(state_.step, std::isfinite(record.loss)
-                                                ? core::NonfiniteValue::kGradientNorm
-                                                : core::NonfiniteValue::kLoss);
+                                                ? score::NonfiniteValue::kGradientNorm
+                                                : score::NonfiniteValue::kLoss);
   parts_.recorder.skipped(record,
-                          core::nonfinite_blocks(parts_.device.pool(), parts_.model.parameters(),
-                                                 parts_.model.blocks(), gradient.gradient));
+                          observe::nonfinite_blocks(parts_.device.pool(), parts_.model.parameters(),
+                                                    parts_.model.blocks(), gradient.gradient));
 }
 
 void Trainer::record_layers(const StepGradient& gradient, const std::vector<double>& squares,
                             double learning_rate) {
-  const std::vector<core::BlockContext> blocks = parts_.model.blocks();
-  const std::vector<core::ParameterStatistics> parameters =
-      core::parameter_statistics(parts_.device.pool(), parts_.model.parameters(), blocks,
-                                 gradient.gradient, squares, parts_.adam, learning_rate);
+  const std::vector<topology::BlockContext> blocks = parts_.model.blocks();
+  const std::vector<observe::ParameterStatistics> parameters =
+      observe::parameter_statistics(parts_.device.pool(), parts_.model.parameters(), blocks,
+                                    gradient.gradient, squares, parts_.adam, learning_rate);
   std::vector<LayerRecord> layers;
   for (size_t i = 0; i < blocks.size(); ++i)
     layers.push_back({.block = blocks[i],
-                      .activations = core::statistics_of(gradient.blocks[i]),
+                      .activations = observe::statistics_of(gradient.blocks[i]),
                       .parameters = parameters[i]});
   parts_.recorder.layers(state_.step, layers);
 }
 
-void Trainer::advance(const core::Batch& batch) {
+void Trainer::advance(const data::Batch& batch) {
   state_.source_tokens += batch.source_tokens;
   state_.target_tokens += batch.target_tokens;
   state_.sentences += int64_t(batch.pairs.size());

@@ -18,12 +18,12 @@ namespace fathom::launcher {
 // What the loop works with; all outlive it.
 struct TrainerParts {
   const Config& config;  // batch.shards resolved
-  const core::PreparedData& data;
+  const data::PreparedData& data;
   const std::vector<std::string>& references;  // of data.valid, where train.best_metric is bleu
   dist::Communicator& group;
-  core::Device& device;
-  core::Transformer& model;
-  core::Adam& adam;
+  Device& device;
+  model::Transformer& model;
+  optim::Adam& adam;
   Recorder& recorder;
   dist::Watchdog& watchdog;
   checkpoint::CheckpointDirectory* checkpoints;  // on rank 0, else null
@@ -48,9 +48,9 @@ struct TrainResult {
 [[nodiscard]] bool is_complete(const Config& config, const TrainState& state);
 
 // The failure that was decided before `state` was saved: such a run has nothing left to do either.
-[[nodiscard]] std::optional<core::Verdict> standing_verdict(const Config& config,
-                                                            const core::PreparedData& data,
-                                                            const TrainState& state);
+[[nodiscard]] std::optional<score::Verdict> standing_verdict(const Config& config,
+                                                             const data::PreparedData& data,
+                                                             const TrainState& state);
 
 class Trainer {
  public:
@@ -69,7 +69,7 @@ class Trainer {
   void record_layers(const StepGradient& gradient, const std::vector<double>& squares,
                      double learning_rate);
   void skip(const StepGradient& gradient, const StepRecord& record);
-  void advance(const core::Batch& batch);
+  void advance(const data::Batch& batch);
   void validate();
   [[nodiscard]] bool wants_validation() const;
   void keep_track(const Validation& result, double bleu);
@@ -85,10 +85,10 @@ class Trainer {
   TrainerParts parts_;
   const Config& config_;
   TrainState state_;
-  core::VerdictMonitor verdict_;
+  score::VerdictMonitor verdict_;
   std::unique_ptr<GradientStep> gradient_step_;
-  std::optional<core::EpochPlan> plan_;
-  core::PairLengths lengths_;
+  std::optional<data::EpochPlan> plan_;
+  data::PairLengths lengths_;
   double peak_flops_;  // per second, all ranks
   int64_t planned_epoch_ = -1;
   int64_t saved_step_ = -1, validated_step_ = -1;

@@ -7,7 +7,7 @@ namespace fathom::launcher {
 std::string version() { return FATHOM_VERSION; }
 std::string commit() { return FATHOM_COMMIT; }
 std::string built_with() {
-  return join("compiler: ", FATHOM_COMPILER, "\nnumerics: ", core::cpu_numerics_fingerprint());
+  return join("compiler: ", FATHOM_COMPILER, "\nnumerics: ", tensor::cpu_numerics_fingerprint());
 }
 
 }  // namespace fathom::launcher

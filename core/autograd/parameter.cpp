@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace fathom::core {
+namespace fathom::autograd {
 namespace {
 
 // Every parameter begins on a cache line, so that kernels see aligned rows.
@@ -72,4 +72,4 @@ Parameter& ParameterStore::find(const std::string& name) const {
   fail("parameter ", name, ": the model has none of this name");
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::autograd

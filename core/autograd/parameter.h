@@ -12,7 +12,7 @@
 
 #include "core/tensor/tensor.h"
 
-namespace fathom::core {
+namespace fathom::autograd {
 
 // What a parameter is for; init rules and topologies speak of roles, never of names.
 enum class Role {
@@ -76,4 +76,10 @@ class ParameterStore {
   std::vector<std::unique_ptr<Parameter>> parameters_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::autograd
+
+namespace fathom {
+using autograd::Parameter;
+using autograd::ParameterStore;
+using autograd::Role;
+}  // namespace fathom

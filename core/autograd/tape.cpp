@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fathom::core {
+namespace fathom::autograd {
 
 Tape::Tape(Device& device, DType dtype, Mode mode)
     : device_(device),
@@ -21,7 +21,7 @@ Tape::~Tape() {
 Tensor Tape::keep(int64_t rows, int64_t cols) { return device_.arena().bottom(rows, cols, dtype_); }
 Tensor Tape::scratch(int64_t rows, int64_t cols) { return device_.arena().top(rows, cols, dtype_); }
 
-Dropout Tape::dropout(uint64_t site, double p, RowIds rows) const {
+kernels::Dropout Tape::dropout(uint64_t site, double p, kernels::RowIds rows) const {
   if (!mode_.dropping || p == 0) return {};
   return mode_.dropout.at(site, p, rows);
 }
@@ -96,4 +96,4 @@ void Tape::backward(const Var& output, const Tensor& seed, const ReadyHook& read
   last_mark_ = start_;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::autograd

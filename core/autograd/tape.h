@@ -16,7 +16,7 @@
 #include "core/kernels/dropout.h"
 #include "core/tensor/device.h"
 
-namespace fathom::core {
+namespace fathom::autograd {
 
 class Tape;
 
@@ -44,7 +44,7 @@ struct Mode {
   bool recording = true;     // keep what backward needs
   bool fixed_tiles = false;  // results of a row do not depend on what shares the batch
   bool dropping = true;      // dropout on
-  DropoutStep dropout = {};
+  kernels::DropoutStep dropout = {};
 };
 
 class Tape {
@@ -58,7 +58,7 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   [[nodiscard]] Device& device() const { return device_; }
-  [[nodiscard]] const Kernels& kernels() const { return device_.kernels(); }
+  [[nodiscard]] const kernels::Kernels& kernels() const { return device_.kernels(); }
   [[nodiscard]] ThreadPool& pool() const { return device_.pool(); }
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Mode& mode() const { return mode_; }
@@ -69,7 +69,7 @@ class Tape {
   [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols);
 
   // No dropout when the mode says so or p is 0. `site` tells the model's dropouts apart.
-  [[nodiscard]] Dropout dropout(uint64_t site, double p, RowIds rows) const;
+  [[nodiscard]] kernels::Dropout dropout(uint64_t site, double p, kernels::RowIds rows) const;
 
   // A leaf whose gradient is wanted (tests), or a constant.
   [[nodiscard]] Var leaf(Tensor value);
@@ -104,4 +104,9 @@ class Tape {
   std::unordered_set<const Parameter*> seen_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::autograd
+
+namespace fathom {
+using autograd::Tape;
+using autograd::Var;
+}  // namespace fathom

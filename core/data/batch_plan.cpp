@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/philox.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 constexpr int64_t kMostShards = 65536;
@@ -177,4 +177,4 @@ std::vector<std::vector<int64_t>> evaluation_plan(const PairLengths& lengths,
   return plan;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

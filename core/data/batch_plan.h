@@ -12,7 +12,7 @@
 #include "core/data/config.h"
 #include "core/data/dataset.h"
 
-namespace fathom::core {
+namespace fathom::data {
 
 struct Batch {
   std::vector<int64_t> pairs;  // in the epoch's order
@@ -58,4 +58,4 @@ class EpochPlan {
 [[nodiscard]] std::vector<std::vector<int64_t>> evaluation_plan(const PairLengths& lengths,
                                                                 int64_t micro_tokens);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace fathom::core {
+namespace fathom::data {
 
 enum class TokenizerKind { kBpe, kUnigram };
 enum class OnBadLine { kFail, kSkip };
@@ -29,4 +29,4 @@ struct BatchConfig {
   int64_t shards = 0;  // virtual shards; 0: max(8, the power of two >= tokens/micro_tokens)
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 std::string remedy(LineFault fault) {
@@ -116,4 +116,4 @@ std::string describe(const DropCounts& counts) {
   return out.empty() ? "none" : out;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -12,7 +12,7 @@
 #include "core/data/config.h"
 #include "core/data/lines.h"
 
-namespace fathom::core {
+namespace fathom::data {
 
 // Reason -> number of pairs. Reasons: empty_source, empty_target, invalid_utf8, carriage_return,
 // nul_byte, too_long.
@@ -52,4 +52,4 @@ struct Corpus {
 // "empty_source 3, invalid_utf8 1"; "none" when there are none.
 [[nodiscard]] std::string describe(const DropCounts& counts);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -11,7 +11,7 @@
 #include "core/data/mapped_file.h"
 #include "core/data/tokenizer.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'F', 'A', 'T', 'H', 'O', 'M', 'D', 'S'};
@@ -182,4 +182,4 @@ double unigram_entropy(const Dataset& dataset) {
   return entropy;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

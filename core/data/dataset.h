@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::data {
 
 struct TokenPair {
   std::vector<int32_t> source;  // empty for a decoder-only model
@@ -71,4 +71,4 @@ class Dataset {
 // of a model that has learnt nothing but frequencies.
 [[nodiscard]] double unigram_entropy(const Dataset& dataset);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 [[noreturn]] void fail_with_errno(std::string_view doing, const std::filesystem::path& path) {
@@ -103,4 +103,4 @@ FileLock::FileLock(const std::filesystem::path& path, const std::function<void()
 
 FileLock::~FileLock() { ::close(descriptor_); }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace fathom::core {
+namespace fathom::data {
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
@@ -33,4 +33,4 @@ class FileLock {
   int descriptor_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -221,4 +221,4 @@ Text read_text(const std::filesystem::path& path) {
   return {found, found.ends_with(".gz") ? read_gzip(found) : read_plain(found)};
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

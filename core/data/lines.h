@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::data {
 
 // A longer line is no sentence. It is never tokenized.
 inline constexpr int64_t kLongestLineBytes = int64_t{1} << 20;
@@ -68,4 +68,4 @@ class Text {
 // IoError when the file cannot be read.
 [[nodiscard]] Text read_text(const std::filesystem::path& path);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -14,7 +14,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 // What a signal handler can read without a lock. A mapping beyond the last slot is only not named.
@@ -89,4 +89,4 @@ const char* mapped_file_at(const void* address) {
   return nullptr;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

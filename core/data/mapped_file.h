@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-namespace fathom::core {
+namespace fathom::data {
 
 // IoError with the path and the system's reason.
 [[nodiscard]] std::shared_ptr<const std::string_view> map_file(const std::filesystem::path& path);
@@ -16,4 +16,4 @@ namespace fathom::core {
 // none. May be called from a signal handler.
 [[nodiscard]] const char* mapped_file_at(const void* address);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

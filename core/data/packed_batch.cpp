@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/data/tokenizer.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 // Signed and unsigned of one width may alias.
@@ -19,8 +19,12 @@ void add_rows(std::vector<int32_t>& position, std::vector<uint32_t>& sentence, i
 
 }  // namespace
 
-RowIds PackedBatch::source_rows() const { return {source_sentence, as_unsigned(source_position)}; }
-RowIds PackedBatch::target_rows() const { return {target_sentence, as_unsigned(target_position)}; }
+kernels::RowIds PackedBatch::source_rows() const {
+  return {source_sentence, as_unsigned(source_position)};
+}
+kernels::RowIds PackedBatch::target_rows() const {
+  return {target_sentence, as_unsigned(target_position)};
+}
 
 PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
                  std::span<const int64_t> sources) {
@@ -48,9 +52,9 @@ PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
     target_lengths.push_back(int32_t(target.size()) + 1);
     add_rows(batch.target_position, batch.target_sentence, target_lengths.back(), pair);
   }
-  batch.source_segments = Segments::from_lengths(source_lengths);
-  batch.target_segments = Segments::from_lengths(target_lengths);
+  batch.source_segments = kernels::Segments::from_lengths(source_lengths);
+  batch.target_segments = kernels::Segments::from_lengths(target_lengths);
   return batch;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

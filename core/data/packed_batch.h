@@ -11,7 +11,7 @@
 #include "core/kernels/dropout.h"
 #include "core/kernels/segments.h"
 
-namespace fathom::core {
+namespace fathom::data {
 
 struct PackedBatch {
   std::vector<int32_t> source;            // (Ts)  tokens
@@ -21,14 +21,14 @@ struct PackedBatch {
   std::vector<int32_t> target;            // (Tt)
   std::vector<int32_t> target_position;   // (Tt)
   std::vector<uint32_t> target_sentence;  // (Tt)
-  Segments source_segments;               // S segments, or none
-  Segments target_segments;               // S segments
+  kernels::Segments source_segments;      // S segments, or none
+  kernels::Segments target_segments;      // S segments
   std::vector<int64_t> sentence_id;       // (S)  index in the data set of each segment's pair
 
   [[nodiscard]] int64_t sentences() const { return int64_t(sentence_id.size()); }
   // For dropout; valid while this batch lives.
-  [[nodiscard]] RowIds source_rows() const;
-  [[nodiscard]] RowIds target_rows() const;
+  [[nodiscard]] kernels::RowIds source_rows() const;
+  [[nodiscard]] kernels::RowIds target_rows() const;
 };
 
 // Packs `pairs` in the order given. `sources`, when not empty, names for each of them the pair
@@ -38,4 +38,4 @@ struct PackedBatch {
 [[nodiscard]] PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
                                std::span<const int64_t> sources = {});
 
-}  // namespace fathom::core
+}  // namespace fathom::data

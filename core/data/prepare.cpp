@@ -8,7 +8,7 @@
 #include "core/data/files.h"
 #include "core/data/prepared_directory.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -215,4 +215,4 @@ Dataset encode_evaluation(const Corpus& corpus, const Tokenizer& tokenizer, int6
   return Dataset::from_pairs(pairs, decoder_only);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

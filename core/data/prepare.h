@@ -22,7 +22,7 @@
 #include "core/data/dataset.h"
 #include "core/data/tokenizer.h"
 
-namespace fathom::core {
+namespace fathom::data {
 
 // What became of the lines of one split. In training `counts` are dropped pairs by reason; in
 // validation and test, pairs that were mended or cut ("truncated"), but kept.
@@ -63,4 +63,4 @@ using PrepareProgress = std::function<void(std::string_view phase, double fracti
 [[nodiscard]] Dataset encode_evaluation(const Corpus& corpus, const Tokenizer& tokenizer,
                                         int64_t max_length, SplitReport& report);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/data/files.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ void write_prepared(const fs::path& directory, const PreparedData& data) try {
   fail<IoError>("data: writing ", directory.string(), ": ", e.what());
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -8,7 +8,7 @@
 
 #include "core/data/prepare.h"
 
-namespace fathom::core {
+namespace fathom::data {
 
 // Bump when tokenization, the rules for lines, or the layout change: older sets are then stale.
 inline constexpr int kPreparedFormat = 1;
@@ -31,4 +31,4 @@ void write_prepared(const std::filesystem::path& directory, const PreparedData& 
 // Hash over tokenizer and tokens.
 [[nodiscard]] std::string hash_contents(const PreparedData& data);
 
-}  // namespace fathom::core
+}  // namespace fathom::data

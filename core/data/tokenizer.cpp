@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/data/files.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 // SentencePiece keeps positions in a word in 16 bits and runs over the end of a longer one; and
@@ -166,4 +166,4 @@ std::string Tokenizer::piece(int32_t token) const {
 
 const std::string& Tokenizer::bytes() const { return impl_->bytes; }
 
-}  // namespace fathom::core
+}  // namespace fathom::data

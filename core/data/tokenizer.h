@@ -16,7 +16,7 @@
 
 #include "core/data/config.h"
 
-namespace fathom::core {
+namespace fathom::data {
 
 inline constexpr int32_t kUnknownToken = 0;
 inline constexpr int32_t kEndOfSentence = 1;
@@ -58,4 +58,4 @@ class Tokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -4,7 +4,7 @@
 
 #include "core/data/tokenizer.h"
 
-namespace fathom::core {
+namespace fathom::decode {
 namespace {
 
 // One sentence being decoded; `slot` is its place in the memory and the cache.
@@ -23,8 +23,8 @@ int32_t largest(const Tensor& logits, int64_t row) {
 
 class GreedyBatch {
  public:
-  GreedyBatch(Transformer& model, Device& device, const std::vector<std::vector<int32_t>>& sources,
-              const GreedyOptions& options)
+  GreedyBatch(model::Transformer& model, Device& device,
+              const std::vector<std::vector<int32_t>>& sources, const GreedyOptions& options)
       : model_(model),
         tape_(device, model.parameters().dtype(),
               {.recording = false, .fixed_tiles = true, .dropping = false}) {
@@ -33,21 +33,21 @@ class GreedyBatch {
       const int32_t length = int32_t(sources[i].size()) + 1;
       lengths.push_back(length);
       const int32_t room = int32_t(options.max_length_a * length) + int32_t(options.max_length_b);
-      if (room > 0) active_.push_back({i, kEndOfSentence, room});
+      if (room > 0) active_.push_back({i, data::kEndOfSentence, room});
       longest_ = std::max(longest_, room);
       for (int32_t p = 0; p < length; ++p) {
-        tokens_.push_back(p + 1 < length ? sources[i][size_t(p)] : kEndOfSentence);
+        tokens_.push_back(p + 1 < length ? sources[i][size_t(p)] : data::kEndOfSentence);
         positions_.push_back(p);
       }
     }
-    source_segments_ = Segments::from_lengths(lengths);
+    source_segments_ = kernels::Segments::from_lengths(lengths);
   }
 
   std::vector<std::vector<int32_t>> run() {
     const size_t sentences = size_t(source_segments_.count());
     std::vector<std::vector<int32_t>> targets(sentences);
     const Var memory = model_.encode(tape_, tokens_, positions_, {}, source_segments_);
-    DecoderCache cache;
+    model::DecoderCache cache;
     const int64_t C = model_.config().width;
     for (int layer = 0; layer < model_.config().decoder_layers; ++layer)
       cache.layers.push_back(
@@ -57,7 +57,7 @@ class GreedyBatch {
       if (position == 0) {
         step(memory, cache, position, targets);  // also makes the cross-attention keys: keep them
       } else {
-        const ArenaScope scope(tape_.device().arena());
+        const tensor::ArenaScope scope(tape_.device().arena());
         step(memory, cache, position, targets);
       }
     }
@@ -65,7 +65,7 @@ class GreedyBatch {
   }
 
  private:
-  void step(const Var& memory, DecoderCache& cache, int32_t position,
+  void step(const Var& memory, model::DecoderCache& cache, int32_t position,
             std::vector<std::vector<int32_t>>& targets) {
     std::vector<int32_t> inputs, ones(active_.size(), 1), positions(active_.size(), position);
     cache.write_row.clear();
@@ -80,7 +80,7 @@ class GreedyBatch {
       cache.memory_keys.length.push_back(source_segments_.length[a.slot]);
     }
     cache.memory_keys.total = source_segments_.total;
-    const Segments queries = Segments::from_lengths(ones);
+    const kernels::Segments queries = kernels::Segments::from_lengths(ones);
     const Var decoded = model_.decode(tape_, inputs, positions,
                                       {.segments = &queries, .memory = memory, .cache = &cache});
     const Tensor logits = model_.logits(decoded).value();
@@ -89,27 +89,27 @@ class GreedyBatch {
     for (size_t i = 0; i < active_.size(); ++i) {
       Active a = active_[i];
       a.last_token = largest(logits, int64_t(i));
-      if (a.last_token == kEndOfSentence) continue;
+      if (a.last_token == data::kEndOfSentence) continue;
       targets[a.slot].push_back(a.last_token);
       if (--a.room > 0) still.push_back(a);
     }
     active_ = std::move(still);
   }
 
-  Transformer& model_;
+  model::Transformer& model_;
   Tape tape_;
   std::vector<int32_t> tokens_, positions_;
-  Segments source_segments_;
+  kernels::Segments source_segments_;
   std::vector<Active> active_;
   int32_t longest_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> greedy_decode(Transformer& model, Device& device,
+std::vector<std::vector<int32_t>> greedy_decode(model::Transformer& model, Device& device,
                                                 const std::vector<std::vector<int32_t>>& sources,
                                                 const GreedyOptions& options) {
-  require(model.config().kind == ModelKind::kEncoderDecoder,
+  require(model.config().kind == model::ModelKind::kEncoderDecoder,
           "greedy_decode: a decoder-only model has no source to translate");
   std::vector<std::vector<int32_t>> filled, targets(sources.size());
   std::vector<size_t> place;
@@ -124,4 +124,4 @@ std::vector<std::vector<int32_t>> greedy_decode(Transformer& model, Device& devi
   return targets;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::decode

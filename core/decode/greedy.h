@@ -7,7 +7,7 @@
 
 #include "core/model/transformer.h"
 
-namespace fathom::core {
+namespace fathom::decode {
 
 struct GreedyOptions {
   // At most a * (source tokens with EOS) + b target tokens, as fairseq's max_len_a, max_len_b.
@@ -18,7 +18,7 @@ struct GreedyOptions {
 // `sources`: tokens without EOS. Returns the target tokens without EOS; an empty source gives an
 // empty target. Throws InvalidArgument for a decoder-only model.
 [[nodiscard]] std::vector<std::vector<int32_t>> greedy_decode(
-    Transformer& model, Device& device, const std::vector<std::vector<int32_t>>& sources,
+    model::Transformer& model, Device& device, const std::vector<std::vector<int32_t>>& sources,
     const GreedyOptions& options = {});
 
-}  // namespace fathom::core
+}  // namespace fathom::decode

@@ -6,7 +6,7 @@
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 namespace {
 
 constexpr int64_t kQueryTile = 64;     // query rows whose scores are held at once
@@ -267,4 +267,4 @@ void attention_backward(ThreadPool& pool, const AttentionBackward& a) {
                 [&](const Head& at) { head_backward(a, at); });
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -5,7 +5,7 @@
 
 #include "core/kernels/kernels_reference.h"
 
-namespace fathom::core::reference {
+namespace fathom::kernels::reference {
 namespace {
 
 // One query row of one head: its sentence, the keys it sees, and its weights on them.
@@ -112,4 +112,4 @@ void attention_backward(ThreadPool&, const AttentionBackward& a) {
   });
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::kernels::reference

@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/kernels/simd_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 namespace {
 
 constexpr const char* kLibrary = "libopenblas.so.0";
@@ -126,4 +126,4 @@ void rowwise_product_nt(int64_t M, int64_t N, int64_t K, const float* a, int64_t
   }
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 
 // Loads the library; further calls do nothing. Throws DeviceError when it is missing, or when the
 // processor has no AVX2 and FMA.
@@ -27,4 +27,4 @@ constexpr int64_t kFixedTileRows = 64;  // best called with so many rows
 void rowwise_product_nt(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
                         const float* b, int64_t ldb, float* c, int64_t ldc);
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -4,7 +4,7 @@
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 namespace {
 
 constexpr int64_t kVocabularyTile = 512;  // columns of logits made by one library call
@@ -85,4 +85,4 @@ void cross_entropy(ThreadPool& pool, const CrossEntropy& a) {
   }
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -4,7 +4,7 @@
 
 #include "core/kernels/kernels_reference.h"
 
-namespace fathom::core::reference {
+namespace fathom::kernels::reference {
 
 // With q the smoothed target distribution (1 - e on the target, e_i elsewhere), the objective is
 // -sum_v q_v log p_v and its derivative by the logits is p - q.
@@ -48,4 +48,4 @@ void cross_entropy(ThreadPool&, const CrossEntropy& a) {
   });
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::kernels::reference

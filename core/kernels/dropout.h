@@ -12,7 +12,7 @@
 
 #include "core/base/philox.h"
 
-namespace fathom::core {
+namespace fathom::kernels {
 
 // Which sentence and position each row of an activation belongs to.
 struct RowIds {
@@ -57,4 +57,4 @@ struct DropoutStep {
   }
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::kernels

@@ -6,7 +6,7 @@
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 namespace {
 
 // Multiplies a row by its dropout factors.
@@ -104,4 +104,4 @@ void embedding_backward(ThreadPool& pool, const EmbeddingBackward& a) {
   });
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -3,7 +3,7 @@
 
 #include "core/kernels/kernels_reference.h"
 
-namespace fathom::core::reference {
+namespace fathom::kernels::reference {
 
 void add_scaled(ThreadPool&, const AddScaled& a) {
   visit_float(a.y.dtype(), [&]<class T>() {
@@ -39,4 +39,4 @@ void gelu_backward(ThreadPool&, const GeluBackward& a) {
   });
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::kernels::reference

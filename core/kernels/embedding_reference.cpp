@@ -1,6 +1,6 @@
 #include "core/kernels/kernels_reference.h"
 
-namespace fathom::core::reference {
+namespace fathom::kernels::reference {
 
 void embedding_forward(ThreadPool&, const EmbeddingForward& a) {
   visit_float(a.y.dtype(), [&]<class T>() {
@@ -22,4 +22,4 @@ void embedding_backward(ThreadPool&, const EmbeddingBackward& a) {
   });
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::kernels::reference

@@ -20,7 +20,7 @@ namespace fathom {
 class ThreadPool;
 }
 
-namespace fathom::core {
+namespace fathom::kernels {
 
 // y = dropout(relu(x w^T + b)).   x (T, K)   w (N, K)   b (1, N)   y (T, N)
 struct LinearForward {
@@ -143,4 +143,4 @@ namespace cpu {
 [[nodiscard]] Kernels kernels();
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::kernels

@@ -1,6 +1,6 @@
 #include "core/kernels/kernels_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 
 Kernels kernels() {
   return {.linear_forward = linear_forward,
@@ -17,4 +17,4 @@ Kernels kernels() {
           .cross_entropy = cross_entropy};
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -4,7 +4,7 @@
 
 #include "core/kernels/kernels.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 
 void linear_forward(ThreadPool&, const LinearForward&);
 void linear_backward(ThreadPool&, const LinearBackward&);
@@ -19,4 +19,4 @@ void attention_forward(ThreadPool&, const AttentionForward&);
 void attention_backward(ThreadPool&, const AttentionBackward&);
 void cross_entropy(ThreadPool&, const CrossEntropy&);
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

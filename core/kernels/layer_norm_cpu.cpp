@@ -4,7 +4,7 @@
 #include "core/kernels/kernels_cpu.h"
 #include "core/kernels/tiles_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 
 void layer_norm_forward(ThreadPool& pool, const LayerNormForward& a) {
   const int64_t C = a.y.cols();
@@ -80,4 +80,4 @@ void layer_norm_backward(ThreadPool& pool, const LayerNormBackward& a) {
   }
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -3,7 +3,7 @@
 
 #include "core/kernels/kernels_reference.h"
 
-namespace fathom::core::reference {
+namespace fathom::kernels::reference {
 
 void layer_norm_forward(ThreadPool&, const LayerNormForward& a) {
   visit_float(a.y.dtype(), [&]<class T>() {
@@ -55,4 +55,4 @@ void layer_norm_backward(ThreadPool&, const LayerNormBackward& a) {
   });
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::kernels::reference

@@ -4,7 +4,7 @@
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 namespace {
 
 // One row of scratch for dropout factors, of at least `count` rounded up to a whole draw.
@@ -91,4 +91,4 @@ void linear_backward(ThreadPool& pool, const LinearBackward& a) {
   });
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -2,7 +2,7 @@
 
 #include "core/kernels/kernels_reference.h"
 
-namespace fathom::core::reference {
+namespace fathom::kernels::reference {
 
 void linear_forward(ThreadPool&, const LinearForward& a) {
   visit_float(a.y.dtype(), [&]<class T>() {
@@ -54,4 +54,4 @@ void linear_backward(ThreadPool&, const LinearBackward& a) {
   });
 }
 
-}  // namespace fathom::core::reference
+}  // namespace fathom::kernels::reference

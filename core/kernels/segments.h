@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::kernels {
 
 struct Segments {
   std::vector<int32_t> begin;   // (S)  first row
@@ -37,4 +37,4 @@ struct Segments {
   bool operator==(const Segments&) const = default;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::kernels

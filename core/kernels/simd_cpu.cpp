@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 namespace {
 
 struct Halves {
@@ -112,4 +112,4 @@ void small_product(const SmallProduct& p) {
     columns<1, true>(p, j, lane_mask(rest));
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

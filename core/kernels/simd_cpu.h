@@ -9,7 +9,7 @@
 
 #include "core/kernels/dropout.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 
 constexpr int64_t kLanes = 8;
 
@@ -66,4 +66,4 @@ struct SmallProduct {
 };
 void small_product(const SmallProduct& p);
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

@@ -9,7 +9,7 @@
 #include "core/kernels/blas_cpu.h"
 #include "core/tensor/tensor.h"
 
-namespace fathom::core::cpu {
+namespace fathom::kernels::cpu {
 
 constexpr int64_t kRowChunk = 64;  // rows of an element-wise or norm task
 
@@ -47,4 +47,4 @@ void for_rows(ThreadPool& pool, int64_t rows, int64_t chunk, const F& f) {
            [&](int64_t i) { f(i * chunk, std::min(chunk, rows - i * chunk)); });
 }
 
-}  // namespace fathom::core::cpu
+}  // namespace fathom::kernels::cpu

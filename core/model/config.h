@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace fathom::core {
+namespace fathom::model {
 
 enum class ModelKind { kEncoderDecoder, kDecoder };
 enum class ShareEmbeddings { kAll, kDecoder, kNone };  // which tables are one
@@ -37,4 +37,4 @@ struct ModelConfig {
   return 2 * int64_t(model.encoder_layers) + in_decoder_layer * model.decoder_layers;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::model

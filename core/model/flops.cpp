@@ -1,13 +1,13 @@
 #include "core/model/flops.h"
 
-namespace fathom::core {
+namespace fathom::model {
 
 // Multiply-adds of a layer for S source and T target tokens of a pair, d the width, f that of the
 // feed-forward block:
 //   self-attention   4 d^2 n (q, k, v, o) + 2 d n^2 (scores, weighted sum)      n = S or T
 //   cross-attention  2 d^2 T (q, o) + 2 d^2 S (k, v) + 2 d T S
 //   feed-forward     2 d f n
-double training_flops(const ModelConfig& model, const PairLengths& lengths,
+double training_flops(const ModelConfig& model, const data::PairLengths& lengths,
                       std::span<const int64_t> pairs) {
   const double d = double(model.width), f = double(model.ffn_width);
   const bool has_encoder = model.kind == ModelKind::kEncoderDecoder;
@@ -25,4 +25,4 @@ double training_flops(const ModelConfig& model, const PairLengths& lengths,
          (model.encoder_layers * encoder + model.decoder_layers * decoder + output);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::model

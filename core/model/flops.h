@@ -10,10 +10,10 @@
 #include "core/data/dataset.h"
 #include "core/model/config.h"
 
-namespace fathom::core {
+namespace fathom::model {
 
 // Forward and backward over these pairs; `lengths` count EOS.
-[[nodiscard]] double training_flops(const ModelConfig& model, const PairLengths& lengths,
+[[nodiscard]] double training_flops(const ModelConfig& model, const data::PairLengths& lengths,
                                     std::span<const int64_t> pairs);
 
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -4,7 +4,7 @@
 
 #include "core/base/philox.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 struct Rule {
@@ -70,4 +70,4 @@ void initialise_parameters(ParameterStore& store, const ModelConfig& config, uin
   }
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::model

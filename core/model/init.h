@@ -4,7 +4,7 @@
 #include "core/autograd/parameter.h"
 #include "core/model/config.h"
 
-namespace fathom::core {
+namespace fathom::model {
 
 //            embeddings, output   q, k, v            attention out   fc1, fc2 biases
 // fairseq    N(0, C^-1/2)         Xavier, gain 2^-½  Xavier          U(+-1/sqrt(fan in))      as
@@ -14,4 +14,4 @@ namespace fathom::core {
 // matrix of its own. Norm gains are 1 and their biases 0. (fairseq 0.12.2's defaults.)
 void initialise_parameters(ParameterStore& store, const ModelConfig& config, uint64_t seed);
 
-}  // namespace fathom::core
+}  // namespace fathom::model

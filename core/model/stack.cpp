@@ -1,12 +1,14 @@
 #include "core/model/stack.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
-std::vector<BlockContext> blocks_of(StackKind stack, int layers, bool attends_to_memory) {
-  std::vector<BlockKind> kinds = {BlockKind::kSelfAttention, BlockKind::kFeedForward};
-  if (attends_to_memory) kinds.insert(kinds.begin() + 1, BlockKind::kCrossAttention);
-  std::vector<BlockContext> blocks;
+std::vector<topology::BlockContext> blocks_of(topology::StackKind stack, int layers,
+                                              bool attends_to_memory) {
+  std::vector<topology::BlockKind> kinds = {topology::BlockKind::kSelfAttention,
+                                            topology::BlockKind::kFeedForward};
+  if (attends_to_memory) kinds.insert(kinds.begin() + 1, topology::BlockKind::kCrossAttention);
+  std::vector<topology::BlockContext> blocks;
   for (int layer = 1; layer <= layers; ++layer)
     for (size_t i = 0; i < kinds.size(); ++i)
       blocks.push_back({.stack = stack,
@@ -20,11 +22,11 @@ std::vector<BlockContext> blocks_of(StackKind stack, int layers, bool attends_to
 
 }  // namespace
 
-Stack::Stack(ParameterStore& store, const ModelConfig& config, StackKind kind, int layers,
+Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKind kind, int layers,
              bool attends_to_memory)
-    : topology_(make_topology(config.topology, config.topology_options)),
+    : topology_(topology::make_topology(config.topology, config.topology_options)),
       blocks_(blocks_of(kind, layers, attends_to_memory)) {
-  for (const BlockContext& block : blocks_) {
+  for (const topology::BlockContext& block : blocks_) {
     topology_->declare_block(store, block, config.width);
     sublayers_.push_back(make_sublayer(store, config, block));
   }
@@ -32,15 +34,15 @@ Stack::Stack(ParameterStore& store, const ModelConfig& config, StackKind kind, i
 }
 
 Var Stack::forward(const Var& embedding, const StackPass& pass, BlockObserver* observer) const {
-  State state = topology_->start(embedding);
+  topology::State state = topology_->start(embedding);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Var u = topology_->in(state, blocks_[i]);
     const Var o = sublayers_[i]->forward(u, pass);
-    State next = topology_->out(state, o, blocks_[i]);
+    topology::State next = topology_->out(state, o, blocks_[i]);
     if (observer) observer->on_block(blocks_[i], state.x.value(), o.value(), next.x.value());
     state = std::move(next);
   }
   return topology_->final(state);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -5,7 +5,7 @@
 #include "core/ops/attention.h"
 #include "core/ops/linear.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 // y = x w^T + b with w (out, in).
@@ -18,21 +18,24 @@ struct Affine {
         b(&store.add(name + ".bias",
                      role == Role::kAttentionOut ? Role::kAttentionOutBias : Role::kBias, {out}, in,
                      out)) {}
-  Var operator()(const Var& x, LinearEpilogue epilogue = {}) const {
-    return linear(x, *w, b, epilogue);
+  Var operator()(const Var& x, ops::LinearEpilogue epilogue = {}) const {
+    return ops::linear(x, *w, b, epilogue);
   }
 };
 
 // Numbers a block's dropouts; independent of everything but its name.
-uint64_t site_of(const BlockContext& block, const char* which) {
-  return hash_name(name_of(block) + "/" + which);
+uint64_t site_of(const topology::BlockContext& block, const char* which) {
+  return hash_name(topology::name_of(block) + "/" + which);
 }
 
 class SelfAttention final : public Sublayer {
  public:
-  SelfAttention(ParameterStore& store, const ModelConfig& config, const BlockContext& block)
-      : qkv_(store, name_of(block) + ".qkv", Role::kAttentionIn, config.width, 3 * config.width),
-        out_(store, name_of(block) + ".out", Role::kAttentionOut, config.width, config.width),
+  SelfAttention(ParameterStore& store, const ModelConfig& config,
+                const topology::BlockContext& block)
+      : qkv_(store, topology::name_of(block) + ".qkv", Role::kAttentionIn, config.width,
+             3 * config.width),
+        out_(store, topology::name_of(block) + ".out", Role::kAttentionOut, config.width,
+             config.width),
         heads_(config.heads),
         dropout_(config.dropout),
         attention_dropout_(config.attention_dropout),
@@ -43,14 +46,14 @@ class SelfAttention final : public Sublayer {
   Var forward(const Var& u, const StackPass& pass) const override {
     Tape& tape = u.tape();
     const Var qkv = qkv_(u);  // (T, 3 C)
-    const Var y =
-        pass.cache ? decode(qkv, *pass.cache, pass)
-                   : self_attention(qkv,
-                                    {.queries = pass.segments,
-                                     .keys = pass.segments,
-                                     .heads = heads_,
-                                     .causal = pass.causal},
-                                    tape.dropout(attention_site_, attention_dropout_, pass.rows));
+    const Var y = pass.cache ? decode(qkv, *pass.cache, pass)
+                             : ops::self_attention(
+                                   qkv,
+                                   {.queries = pass.segments,
+                                    .keys = pass.segments,
+                                    .heads = heads_,
+                                    .causal = pass.causal},
+                                   tape.dropout(attention_site_, attention_dropout_, pass.rows));
     return out_(y, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
   }
 
@@ -66,7 +69,7 @@ class SelfAttention final : public Sublayer {
         std::memcpy(kv.row<T>(cache.write_row[size_t(r)]), all.row<T>(r) + C, row_bytes);
     });
     Tape& tape = qkv.tape();
-    return cross_attention(
+    return ops::cross_attention(
         tape.constant(all.columns(0, C)), tape.constant(kv),
         {.queries = pass.segments, .keys = &cache.self_keys, .heads = heads_, .causal = false});
   }
@@ -80,10 +83,13 @@ class SelfAttention final : public Sublayer {
 
 class CrossAttention final : public Sublayer {
  public:
-  CrossAttention(ParameterStore& store, const ModelConfig& config, const BlockContext& block)
-      : q_(store, name_of(block) + ".q", Role::kQuery, config.width, config.width),
-        kv_(store, name_of(block) + ".kv", Role::kKeyValue, config.width, 2 * config.width),
-        out_(store, name_of(block) + ".out", Role::kAttentionOut, config.width, config.width),
+  CrossAttention(ParameterStore& store, const ModelConfig& config,
+                 const topology::BlockContext& block)
+      : q_(store, topology::name_of(block) + ".q", Role::kQuery, config.width, config.width),
+        kv_(store, topology::name_of(block) + ".kv", Role::kKeyValue, config.width,
+            2 * config.width),
+        out_(store, topology::name_of(block) + ".out", Role::kAttentionOut, config.width,
+             config.width),
         heads_(config.heads),
         dropout_(config.dropout),
         attention_dropout_(config.attention_dropout),
@@ -96,12 +102,12 @@ class CrossAttention final : public Sublayer {
     const Var q = q_(u);          // (T, C)
     const Var kv = memory(pass);  // (S, 2 C)
     const Var y =
-        cross_attention(q, kv,
-                        {.queries = pass.segments,
-                         .keys = pass.cache ? &pass.cache->memory_keys : pass.memory_segments,
-                         .heads = heads_,
-                         .causal = false},
-                        tape.dropout(attention_site_, attention_dropout_, pass.rows));
+        ops::cross_attention(q, kv,
+                             {.queries = pass.segments,
+                              .keys = pass.cache ? &pass.cache->memory_keys : pass.memory_segments,
+                              .heads = heads_,
+                              .causal = false},
+                             tape.dropout(attention_site_, attention_dropout_, pass.rows));
     return out_(y, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
   }
 
@@ -123,9 +129,11 @@ class CrossAttention final : public Sublayer {
 
 class FeedForward final : public Sublayer {
  public:
-  FeedForward(ParameterStore& store, const ModelConfig& config, const BlockContext& block)
-      : fc1_(store, name_of(block) + ".fc1", Role::kFeedForwardIn, config.width, config.ffn_width),
-        fc2_(store, name_of(block) + ".fc2", Role::kFeedForwardOut, config.ffn_width, config.width),
+  FeedForward(ParameterStore& store, const ModelConfig& config, const topology::BlockContext& block)
+      : fc1_(store, topology::name_of(block) + ".fc1", Role::kFeedForwardIn, config.width,
+             config.ffn_width),
+        fc2_(store, topology::name_of(block) + ".fc2", Role::kFeedForwardOut, config.ffn_width,
+             config.width),
         activation_(config.activation),
         dropout_(config.dropout),
         activation_dropout_(config.activation_dropout),
@@ -134,9 +142,9 @@ class FeedForward final : public Sublayer {
 
   Var forward(const Var& u, const StackPass& pass) const override {
     Tape& tape = u.tape();
-    const Dropout hidden = tape.dropout(activation_site_, activation_dropout_, pass.rows);
+    const kernels::Dropout hidden = tape.dropout(activation_site_, activation_dropout_, pass.rows);
     const Var h = activation_ == Activation::kRelu ? fc1_(u, {.relu = true, .dropout = hidden})
-                                                   : gelu(fc1_(u), hidden);  // (T, F)
+                                                   : ops::gelu(fc1_(u), hidden);  // (T, F)
     return fc2_(h, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
   }
 
@@ -150,16 +158,16 @@ class FeedForward final : public Sublayer {
 }  // namespace
 
 std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
-                                        const BlockContext& block) {
+                                        const topology::BlockContext& block) {
   switch (block.kind) {
-    case BlockKind::kSelfAttention:
+    case topology::BlockKind::kSelfAttention:
       return std::make_unique<SelfAttention>(store, config, block);
-    case BlockKind::kCrossAttention:
+    case topology::BlockKind::kCrossAttention:
       return std::make_unique<CrossAttention>(store, config, block);
-    case BlockKind::kFeedForward:
+    case topology::BlockKind::kFeedForward:
       return std::make_unique<FeedForward>(store, config, block);
   }
   fail("make_sublayer: unknown kind of block");
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::model

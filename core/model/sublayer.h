@@ -11,7 +11,7 @@
 #include "core/model/config.h"
 #include "core/topology/topology.h"
 
-namespace fathom::core {
+namespace fathom::model {
 
 // Keys and values of tokens already decoded, one per decoder layer.
 struct LayerCache {
@@ -22,17 +22,17 @@ struct LayerCache {
 struct DecoderCache {
   std::vector<LayerCache> layers;
   std::vector<int32_t> write_row;  // in `self`, for each row of this step
-  Segments self_keys;              // of the active sentences, this step's token included
-  Segments memory_keys;            // of the active sentences
+  kernels::Segments self_keys;     // of the active sentences, this step's token included
+  kernels::Segments memory_keys;   // of the active sentences
 };
 
 // What a stack's blocks see of the batch. Everything pointed to outlives the tape.
 struct StackPass {
-  const Segments* segments = nullptr;
-  RowIds rows = {};
+  const kernels::Segments* segments = nullptr;
+  kernels::RowIds rows = {};
   bool causal = false;
   Var memory = {};  // encoder output (S, C), for cross-attention
-  const Segments* memory_segments = nullptr;
+  const kernels::Segments* memory_segments = nullptr;
   DecoderCache* cache = nullptr;  // set while decoding
 };
 
@@ -46,6 +46,6 @@ class Sublayer {
 // Declares the parameters under name_of(block), in the order forward uses them.
 [[nodiscard]] std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store,
                                                       const ModelConfig& config,
-                                                      const BlockContext& block);
+                                                      const topology::BlockContext& block);
 
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -7,7 +7,7 @@
 #include "core/ops/embedding.h"
 #include "core/ops/linear.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 void check(const ModelConfig& c) {
@@ -37,7 +37,7 @@ Transformer::Transformer(const ModelConfig& config, DType dtype) : config_(confi
     const bool is_shared = share == ShareEmbeddings::kAll;
     source_table_ =
         table(is_shared ? "embedding.weight" : "encoder.embedding.weight", Role::kEmbedding);
-    encoder_.emplace(store_, config, StackKind::kEncoder, config.encoder_layers, false);
+    encoder_.emplace(store_, config, topology::StackKind::kEncoder, config.encoder_layers, false);
     if (is_shared) target_table_ = source_table_;
   }
   if (!target_table_)
@@ -45,17 +45,18 @@ Transformer::Transformer(const ModelConfig& config, DType dtype) : config_(confi
         table(is_decoder_only && share == ShareEmbeddings::kAll ? "embedding.weight"
                                                                 : "decoder.embedding.weight",
               Role::kEmbedding);
-  decoder_.emplace(store_, config, StackKind::kDecoder, config.decoder_layers, !is_decoder_only);
+  decoder_.emplace(store_, config, topology::StackKind::kDecoder, config.decoder_layers,
+                   !is_decoder_only);
   output_ = share == ShareEmbeddings::kNone ? table("decoder.output.weight", Role::kOutput)
                                             : target_table_;
   store_.freeze();
-  sinusoids_ = make_sinusoids(256, C, dtype);
+  sinusoids_ = ops::make_sinusoids(256, C, dtype);
 }
 
 void Transformer::initialise(uint64_t seed) { initialise_parameters(store_, config_, seed); }
 
-std::vector<BlockContext> Transformer::blocks() const {
-  std::vector<BlockContext> all;
+std::vector<topology::BlockContext> Transformer::blocks() const {
+  std::vector<topology::BlockContext> all;
   if (encoder_) all = encoder_->blocks();
   all.insert(all.end(), decoder_->blocks().begin(), decoder_->blocks().end());
   return all;
@@ -63,18 +64,19 @@ std::vector<BlockContext> Transformer::blocks() const {
 
 Var Transformer::embed(Tape& tape, const Parameter& table, uint64_t site,
                        std::span<const int32_t> tokens, std::span<const int32_t> positions,
-                       RowIds rows) {
+                       kernels::RowIds rows) {
   int64_t needed = sinusoids_.rows();
   for (const int32_t p : positions) needed = std::max<int64_t>(needed, p + 1);
   if (needed > sinusoids_.rows())
-    sinusoids_ = make_sinusoids(2 * needed, config_.width, store_.dtype());
-  return embedding(tape, table, sinusoids_, tokens, positions, std::sqrt(double(config_.width)),
-                   tape.dropout(site, config_.dropout, rows));
+    sinusoids_ = ops::make_sinusoids(2 * needed, config_.width, store_.dtype());
+  return ops::embedding(tape, table, sinusoids_, tokens, positions,
+                        std::sqrt(double(config_.width)),
+                        tape.dropout(site, config_.dropout, rows));
 }
 
 Var Transformer::encode(Tape& tape, std::span<const int32_t> tokens,
-                        std::span<const int32_t> positions, RowIds rows, const Segments& segments,
-                        BlockObserver* observer) {
+                        std::span<const int32_t> positions, kernels::RowIds rows,
+                        const kernels::Segments& segments, BlockObserver* observer) {
   require(encoder_.has_value(), "encode: a decoder-only model has no encoder");
   const Var x =
       embed(tape, *source_table_, hash_name("encoder.embedding"), tokens, positions, rows);
@@ -89,8 +91,8 @@ Var Transformer::decode(Tape& tape, std::span<const int32_t> tokens,
   return decoder_->forward(x, pass, observer);
 }
 
-TokenLosses Transformer::losses(Tape& tape, const PackedBatch& batch, double smoothing,
-                                double weight, BlockObserver* observer) {
+ops::TokenLosses Transformer::losses(Tape& tape, const data::PackedBatch& batch, double smoothing,
+                                     double weight, BlockObserver* observer) {
   StackPass pass{.segments = &batch.target_segments, .rows = batch.target_rows(), .causal = true};
   if (encoder_) {
     pass.memory = encode(tape, batch.source, batch.source_position, batch.source_rows(),
@@ -98,9 +100,11 @@ TokenLosses Transformer::losses(Tape& tape, const PackedBatch& batch, double smo
     pass.memory_segments = &batch.source_segments;
   }
   const Var decoded = decode(tape, batch.decoder_input, batch.target_position, pass, observer);
-  return linear_cross_entropy(decoded, *output_, batch.target, smoothing, weight);
+  return ops::linear_cross_entropy(decoded, *output_, batch.target, smoothing, weight);
 }
 
-Var Transformer::logits(const Var& decoded) const { return linear(decoded, *output_, nullptr); }
+Var Transformer::logits(const Var& decoded) const {
+  return ops::linear(decoded, *output_, nullptr);
+}
 
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -7,7 +7,7 @@
 #include "core/model/stack.h"
 #include "core/ops/cross_entropy.h"
 
-namespace fathom::core {
+namespace fathom::model {
 
 class Transformer {
  public:
@@ -22,17 +22,18 @@ class Transformer {
   [[nodiscard]] ParameterStore& parameters() { return store_; }
   [[nodiscard]] const ParameterStore& parameters() const { return store_; }
   // Encoder blocks, then decoder blocks.
-  [[nodiscard]] std::vector<BlockContext> blocks() const;
+  [[nodiscard]] std::vector<topology::BlockContext> blocks() const;
 
   // Losses of every target token, in the order of the batch; see linear_cross_entropy. The batch
   // must outlive the tape.
-  [[nodiscard]] TokenLosses losses(Tape& tape, const PackedBatch& batch, double smoothing,
-                                   double weight, BlockObserver* observer = nullptr);
+  [[nodiscard]] ops::TokenLosses losses(Tape& tape, const data::PackedBatch& batch,
+                                        double smoothing, double weight,
+                                        BlockObserver* observer = nullptr);
 
   // Encoder output (S, C) for a packed source.
   [[nodiscard]] Var encode(Tape& tape, std::span<const int32_t> tokens,
-                           std::span<const int32_t> positions, RowIds rows,
-                           const Segments& segments, BlockObserver* observer = nullptr);
+                           std::span<const int32_t> positions, kernels::RowIds rows,
+                           const kernels::Segments& segments, BlockObserver* observer = nullptr);
   // Decoder output (T, C).
   [[nodiscard]] Var decode(Tape& tape, std::span<const int32_t> tokens,
                            std::span<const int32_t> positions, const StackPass& pass,
@@ -43,7 +44,7 @@ class Transformer {
  private:
   [[nodiscard]] Var embed(Tape& tape, const Parameter& table, uint64_t site,
                           std::span<const int32_t> tokens, std::span<const int32_t> positions,
-                          RowIds rows);
+                          kernels::RowIds rows);
 
   ModelConfig config_;
   ParameterStore store_;
@@ -54,4 +55,4 @@ class Transformer {
   Tensor sinusoids_;  // (P, C), grown when a longer sentence comes
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace fathom::core {
+namespace fathom::observe {
 namespace {
 
 struct Moments {
@@ -50,17 +50,18 @@ BlockStatistics statistics_of(const BlockSums& s) {
           .cosine = s.cosine / s.tokens};
 }
 
-LayerProbe::LayerProbe(std::vector<BlockContext> blocks, std::vector<SampleRange> shards)
+LayerProbe::LayerProbe(std::vector<topology::BlockContext> blocks, std::vector<SampleRange> shards)
     : blocks_(std::move(blocks)),
       shards_(std::move(shards)),
       sums_(shards_.size(), std::vector<double>(blocks_.size() * size_t(kBlockSums))),
-      encoder_blocks_(std::count_if(blocks_.begin(), blocks_.end(), [](const BlockContext& b) {
-        return b.stack == StackKind::kEncoder;
-      })) {}
+      encoder_blocks_(
+          std::count_if(blocks_.begin(), blocks_.end(), [](const topology::BlockContext& b) {
+            return b.stack == topology::StackKind::kEncoder;
+          })) {}
 
-void LayerProbe::on_block(const BlockContext& block, const Tensor& x, const Tensor& o,
+void LayerProbe::on_block(const topology::BlockContext& block, const Tensor& x, const Tensor& o,
                           const Tensor& next) {
-  const bool is_encoder = block.stack == StackKind::kEncoder;
+  const bool is_encoder = block.stack == topology::StackKind::kEncoder;
   const size_t at = size_t((is_encoder ? 0 : encoder_blocks_) + block.block - 1);
   for (size_t i = 0; i < shards_.size(); ++i) {
     const SampleRange& s = shards_[i];
@@ -94,4 +95,4 @@ std::vector<BlockSums> add_shards(const std::vector<double>& values, int64_t sha
   return out;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::observe

@@ -8,7 +8,7 @@
 
 #include "core/model/stack.h"
 
-namespace fathom::core {
+namespace fathom::observe {
 
 inline constexpr int64_t kSampleRows = 64;
 
@@ -40,18 +40,18 @@ struct SampleRange {
 };
 
 // Observes a forward pass over one or several shards packed together.
-class LayerProbe final : public BlockObserver {
+class LayerProbe final : public model::BlockObserver {
  public:
-  LayerProbe(std::vector<BlockContext> blocks, std::vector<SampleRange> shards);
+  LayerProbe(std::vector<topology::BlockContext> blocks, std::vector<SampleRange> shards);
 
-  void on_block(const BlockContext& block, const Tensor& x, const Tensor& o,
+  void on_block(const topology::BlockContext& block, const Tensor& x, const Tensor& o,
                 const Tensor& next) override;
 
   // kBlockSums numbers for every block (encoder, then decoder), for shard `i` of the pass.
   [[nodiscard]] const std::vector<double>& sums(size_t i) const { return sums_[i]; }
 
  private:
-  std::vector<BlockContext> blocks_;
+  std::vector<topology::BlockContext> blocks_;
   std::vector<SampleRange> shards_;
   std::vector<std::vector<double>> sums_;
   int64_t encoder_blocks_ = 0;
@@ -61,4 +61,4 @@ class LayerProbe final : public BlockObserver {
 [[nodiscard]] std::vector<BlockSums> add_shards(const std::vector<double>& values, int64_t shards,
                                                 int64_t blocks);
 
-}  // namespace fathom::core
+}  // namespace fathom::observe

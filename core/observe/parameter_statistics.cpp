@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace fathom::core {
+namespace fathom::observe {
 namespace {
 
 // What is odd among the values of one parameter's slice.
@@ -33,23 +33,23 @@ std::vector<ValueCounts> count_values(ThreadPool& pool, const ParameterStore& st
 }
 
 template <class Visit>
-void for_each_parameter(const ParameterStore& store, const BlockContext& block, Visit visit) {
-  const std::string prefix = name_of(block) + ".";
+void for_each_parameter(const ParameterStore& store, const topology::BlockContext& block,
+                        Visit visit) {
+  const std::string prefix = topology::name_of(block) + ".";
   for (size_t p = 0; p < store.all().size(); ++p)
     if (store.all()[p]->name.starts_with(prefix)) visit(p, *store.all()[p]);
 }
 
 }  // namespace
 
-std::vector<ParameterStatistics> parameter_statistics(ThreadPool& pool, const ParameterStore& store,
-                                                      const std::vector<BlockContext>& blocks,
-                                                      const Tensor& gradient,
-                                                      const std::vector<double>& squares,
-                                                      const Adam& adam, double learning_rate) {
-  const std::vector<double> weights = squared_norms(pool, store, store.weights());
+std::vector<ParameterStatistics> parameter_statistics(
+    ThreadPool& pool, const ParameterStore& store,
+    const std::vector<topology::BlockContext>& blocks, const Tensor& gradient,
+    const std::vector<double>& squares, const optim::Adam& adam, double learning_rate) {
+  const std::vector<double> weights = optim::squared_norms(pool, store, store.weights());
   const std::vector<ValueCounts> counts = count_values(pool, store, gradient);
   std::vector<ParameterStatistics> out;
-  for (const BlockContext& block : blocks) {
+  for (const topology::BlockContext& block : blocks) {
     double g = 0, w = 0, u = 0, zeros = 0, all = 0;
     for_each_parameter(store, block, [&](size_t p, const Parameter& parameter) {
       g += squares[p];
@@ -69,11 +69,11 @@ std::vector<ParameterStatistics> parameter_statistics(ThreadPool& pool, const Pa
 }
 
 std::vector<NonfiniteBlock> nonfinite_blocks(ThreadPool& pool, const ParameterStore& store,
-                                             const std::vector<BlockContext>& blocks,
+                                             const std::vector<topology::BlockContext>& blocks,
                                              const Tensor& gradient) {
   const std::vector<ValueCounts> counts = count_values(pool, store, gradient);
   std::vector<NonfiniteBlock> out;
-  for (const BlockContext& block : blocks) {
+  for (const topology::BlockContext& block : blocks) {
     NonfiniteBlock bad = {.block = block};
     for_each_parameter(store, block,
                        [&](size_t p, const Parameter&) { bad.entries += counts[p].nonfinite; });
@@ -82,4 +82,4 @@ std::vector<NonfiniteBlock> nonfinite_blocks(ThreadPool& pool, const ParameterSt
   return out;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::observe

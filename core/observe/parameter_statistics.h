@@ -9,7 +9,7 @@
 #include "core/optim/adam.h"
 #include "core/topology/topology.h"
 
-namespace fathom::core {
+namespace fathom::observe {
 
 struct ParameterStatistics {
   double gradient_norm = 0;
@@ -21,19 +21,18 @@ struct ParameterStatistics {
 // By block. `gradient` is (1, P), `squares` its squared_norms(); the last step of `adam` had rate
 // `learning_rate`. The numbers do not depend on the threads of `pool`.
 [[nodiscard]] std::vector<ParameterStatistics> parameter_statistics(
-    ThreadPool& pool, const ParameterStore& store, const std::vector<BlockContext>& blocks,
-    const Tensor& gradient, const std::vector<double>& squares, const Adam& adam,
-    double learning_rate);
+    ThreadPool& pool, const ParameterStore& store,
+    const std::vector<topology::BlockContext>& blocks, const Tensor& gradient,
+    const std::vector<double>& squares, const optim::Adam& adam, double learning_rate);
 
 struct NonfiniteBlock {
-  BlockContext block;
+  topology::BlockContext block;
   int64_t entries = 0;  // NaN or infinite, more than 0
 };
 
 // The blocks whose gradient is not finite, in the order of `blocks`.
-[[nodiscard]] std::vector<NonfiniteBlock> nonfinite_blocks(ThreadPool& pool,
-                                                           const ParameterStore& store,
-                                                           const std::vector<BlockContext>& blocks,
-                                                           const Tensor& gradient);
+[[nodiscard]] std::vector<NonfiniteBlock> nonfinite_blocks(
+    ThreadPool& pool, const ParameterStore& store,
+    const std::vector<topology::BlockContext>& blocks, const Tensor& gradient);
 
-}  // namespace fathom::core
+}  // namespace fathom::observe

@@ -1,6 +1,6 @@
 #include "core/ops/attention.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 void check(const AttentionShape& shape, int64_t C, int64_t query_rows, int64_t key_rows) {
@@ -15,7 +15,7 @@ void check(const AttentionShape& shape, int64_t C, int64_t query_rows, int64_t k
 
 }  // namespace
 
-Var self_attention(const Var& qkv, AttentionShape shape, Dropout dropout) {
+Var self_attention(const Var& qkv, AttentionShape shape, kernels::Dropout dropout) {
   const int64_t T = qkv.value().rows(), C = qkv.value().cols() / 3;
   check(shape, C, T, T);
 
@@ -55,7 +55,7 @@ Var self_attention(const Var& qkv, AttentionShape shape, Dropout dropout) {
                      });
 }
 
-Var cross_attention(const Var& q, const Var& kv, AttentionShape shape, Dropout dropout) {
+Var cross_attention(const Var& q, const Var& kv, AttentionShape shape, kernels::Dropout dropout) {
   const int64_t T = q.value().rows(), C = q.value().cols();
   require(kv.value().cols() == 2 * C, "cross_attention: q is ", q.value(), ", kv is ", kv.value());
   check(shape, C, T, kv.value().rows());
@@ -96,4 +96,4 @@ Var cross_attention(const Var& q, const Var& kv, AttentionShape shape, Dropout d
   });
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

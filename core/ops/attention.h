@@ -5,20 +5,21 @@
 #include "core/autograd/tape.h"
 #include "core/kernels/segments.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 struct AttentionShape {
-  const Segments* queries = nullptr;  // must outlive the tape
-  const Segments* keys = nullptr;
+  const kernels::Segments* queries = nullptr;  // must outlive the tape
+  const kernels::Segments* keys = nullptr;
   int64_t heads = 1;
   bool causal = false;
 };
 
 // qkv (T, 3 C): queries, keys and values side by side  ->  (T, C)
-[[nodiscard]] Var self_attention(const Var& qkv, AttentionShape shape, Dropout dropout = {});
+[[nodiscard]] Var self_attention(const Var& qkv, AttentionShape shape,
+                                 kernels::Dropout dropout = {});
 
 // q (T, C), kv (S, 2 C)  ->  (T, C)
 [[nodiscard]] Var cross_attention(const Var& q, const Var& kv, AttentionShape shape,
-                                  Dropout dropout = {});
+                                  kernels::Dropout dropout = {});
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

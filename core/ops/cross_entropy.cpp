@@ -1,6 +1,6 @@
 #include "core/ops/cross_entropy.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 TokenLosses linear_cross_entropy(const Var& x, const Parameter& w, std::span<const int32_t> targets,
                                  double smoothing, double weight) {
@@ -22,7 +22,7 @@ TokenLosses linear_cross_entropy(const Var& x, const Parameter& w, std::span<con
   Tensor dx = wants_grad ? tape.scratch(T, C) : Tensor{};
   tape.kernels().cross_entropy(tape.pool(), {.x = x.value(),
                                              .w = w.value,
-                                             .slice = tape.scratch(kCrossEntropyRows, V),
+                                             .slice = tape.scratch(kernels::kCrossEntropyRows, V),
                                              .targets = targets,
                                              .nll = out.nll,
                                              .loss = out.smooth,
@@ -38,4 +38,4 @@ TokenLosses linear_cross_entropy(const Var& x, const Parameter& w, std::span<con
   return out;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -6,7 +6,7 @@
 
 #include "core/autograd/tape.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 struct TokenLosses {
   Var loss;       // for Tape::backward; its seed must be 1, `weight` is already in the gradient
@@ -19,4 +19,4 @@ struct TokenLosses {
                                                std::span<const int32_t> targets, double smoothing,
                                                double weight);
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -1,6 +1,6 @@
 #include "core/ops/elementwise.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 Var add_scaled(const Var& x, const Var& z, double a, double b) {
   require(x.value().same_shape(z.value()), "add_scaled: x is ", x.value(), ", z is ", z.value());
@@ -20,7 +20,7 @@ Var add_scaled(const Var& x, const Var& z, double a, double b) {
   });
 }
 
-Var gelu(const Var& x, Dropout dropout) {
+Var gelu(const Var& x, kernels::Dropout dropout) {
   Tape& tape = x.tape();
   const Tensor y = tape.keep(x.value().rows(), x.value().cols());
   tape.kernels().gelu_forward(tape.pool(), {.x = x.value(), .y = y, .dropout = dropout});
@@ -32,4 +32,4 @@ Var gelu(const Var& x, Dropout dropout) {
   });
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-namespace fathom::core {
+namespace fathom::ops {
 
 Tensor make_sinusoids(int64_t count, int64_t C, DType dtype) {
   require(C % 2 == 0 && C >= 4, "sinusoids: the width must be even and at least 4, got ", C);
-  Tensor table = allocate_flat(count * C, dtype).reshaped(count, C);
+  Tensor table = autograd::allocate_flat(count * C, dtype).reshaped(count, C);
   const int64_t half = C / 2;
   visit_float(dtype, [&]<class T>() {
     for (int64_t i = 0; i < half; ++i) {
@@ -22,7 +22,7 @@ Tensor make_sinusoids(int64_t count, int64_t C, DType dtype) {
 
 Var embedding(Tape& tape, const Parameter& table, const Tensor& sinusoids,
               std::span<const int32_t> tokens, std::span<const int32_t> positions, double scale,
-              Dropout dropout) {
+              kernels::Dropout dropout) {
   const int64_t V = table.value.rows(), C = table.value.cols();
   require(sinusoids.cols() == C, "embedding: sinusoids are ", sinusoids, ", the width is ", C);
   for (const int32_t token : tokens)
@@ -47,4 +47,4 @@ Var embedding(Tape& tape, const Parameter& table, const Tensor& sinusoids,
   });
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -1,6 +1,6 @@
 #include "core/ops/layer_norm.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 Var normalise(const Var& x, const Var* o, const Parameter& gain, const Parameter& bias,
@@ -55,4 +55,4 @@ Var add_layer_norm(const Var& x, const Var& o, const Parameter& gain, const Para
   return normalise(x, &o, gain, bias, eps);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

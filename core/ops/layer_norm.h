@@ -3,7 +3,7 @@
 
 #include "core/autograd/tape.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 // (x - mean) / sqrt(var + eps) * gain + bias.   x (T, C)   gain, bias (C)
 [[nodiscard]] Var layer_norm(const Var& x, const Parameter& gain, const Parameter& bias,
@@ -13,4 +13,4 @@ namespace fathom::core {
 [[nodiscard]] Var add_layer_norm(const Var& x, const Var& o, const Parameter& gain,
                                  const Parameter& bias, double eps);
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -1,6 +1,6 @@
 #include "core/ops/linear.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 Var linear(const Var& x, const Parameter& w, const Parameter* b, LinearEpilogue epilogue) {
   const int64_t T = x.value().rows(), K = x.value().cols(), N = w.value.rows();
@@ -38,4 +38,4 @@ Var linear(const Var& x, const Parameter& w, const Parameter* b, LinearEpilogue 
                      });
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -3,15 +3,15 @@
 
 #include "core/autograd/tape.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 struct LinearEpilogue {
   bool relu = false;
-  Dropout dropout = {};
+  kernels::Dropout dropout = {};
 };
 
 // dropout(relu(x w^T + b)).   x (T, K)   w (N, K)   b (N), may be null   ->  (T, N)
 [[nodiscard]] Var linear(const Var& x, const Parameter& w, const Parameter* b,
                          LinearEpilogue epilogue = {});
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace fathom::core {
+namespace fathom::optim {
 namespace {
 
 constexpr int64_t kChunk = 1 << 15;  // elements of one task
@@ -27,7 +27,9 @@ Rule rule_at(const OptimizerConfig& c, int64_t t, double learning_rate) {
 }  // namespace
 
 Adam::Adam(const OptimizerConfig& config, int64_t count, DType dtype)
-    : config_(config), m_(allocate_flat(count, dtype)), v_(allocate_flat(count, dtype)) {}
+    : config_(config),
+      m_(autograd::allocate_flat(count, dtype)),
+      v_(autograd::allocate_flat(count, dtype)) {}
 
 void Adam::step(ThreadPool& pool, const Tensor& weights, const Tensor& gradient,
                 double learning_rate, double gradient_scale) {
@@ -98,4 +100,4 @@ std::vector<double> squared_norms(ThreadPool& pool, const ParameterStore& store,
   return sums;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::optim

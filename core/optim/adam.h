@@ -8,7 +8,7 @@
 #include "core/base/thread_pool.h"
 #include "core/optim/config.h"
 
-namespace fathom::core {
+namespace fathom::optim {
 
 class Adam {
  public:
@@ -38,4 +38,4 @@ class Adam {
 [[nodiscard]] std::vector<double> squared_norms(ThreadPool& pool, const ParameterStore& store,
                                                 const Tensor& flat);
 
-}  // namespace fathom::core
+}  // namespace fathom::optim

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace fathom::core {
+namespace fathom::optim {
 
 enum class EpsilonMode {
   kFairseq,    // lr sqrt(1-b2^t)/(1-b1^t) m/(sqrt v + eps)
@@ -33,4 +33,4 @@ struct OptimizerConfig {
   double warmup_start = 1e-7;  // learning rate at step 0 of the warm-up
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::optim

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::optim {
 
 double learning_rate(const OptimizerConfig& c, int64_t t, int64_t max_steps) {
   require(t >= 1, "learning_rate: updates count from 1, got ", t);
@@ -33,4 +33,4 @@ double learning_rate(const OptimizerConfig& c, int64_t t, int64_t max_steps) {
   fail("learning_rate: unknown schedule");
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::optim

@@ -12,7 +12,7 @@
 #include "core/score/segments.h"
 #include "core/score/unicode.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 constexpr std::size_t kOrders = 4;
@@ -170,4 +170,4 @@ BleuSmoothing parse_bleu_smoothing(std::string_view name) {
   fail("bleu: got smoothing '", name, "', expected exp, floor, add-k or none");
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -13,7 +13,7 @@
 
 #include "core/score/bleu_tokenizer.h"
 
-namespace fathom::core {
+namespace fathom::score {
 
 // What an order without a match counts as (Chen & Cherry 2014): exp halves from order to order
 // (method 3), floor is 0.1 matches (method 1), add-k adds 1 to matches and total of every order but
@@ -60,4 +60,4 @@ struct BleuScore {
 [[nodiscard]] const char* to_string(BleuSmoothing smoothing);
 [[nodiscard]] BleuSmoothing parse_bleu_smoothing(std::string_view name);
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/score/unicode.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 bool is_digit(char32_t c) { return c >= U'0' && c <= U'9'; }
@@ -128,4 +128,4 @@ BleuTokenizer parse_bleu_tokenizer(std::string_view name) {
   fail("bleu: got tokenizer '", name, "', expected 13a, intl, char or none");
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

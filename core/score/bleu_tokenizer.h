@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace fathom::core {
+namespace fathom::score {
 
 enum class BleuTokenizer { k13a, kIntl, kChar, kNone };
 
@@ -18,4 +18,4 @@ enum class BleuTokenizer { k13a, kIntl, kChar, kNone };
 // The inverse; throws InvalidArgument naming what is allowed.
 [[nodiscard]] BleuTokenizer parse_bleu_tokenizer(std::string_view name);
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -10,7 +10,7 @@
 #include "core/score/segments.h"
 #include "core/score/unicode.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 struct Matches {
@@ -146,4 +146,4 @@ std::string signature(const ChrfScore& score, const ChrfOptions& options) {
                      options.char_order, options.word_order, FATHOM_SCORE_VERSION);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::score {
 
 struct ChrfOptions {
   int char_order = 6;
@@ -37,4 +37,4 @@ struct ChrfScore {
 // "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:fathom-0.1.0"
 [[nodiscard]] std::string signature(const ChrfScore& score, const ChrfOptions& options = {});
 
-}  // namespace fathom::core
+}  // namespace fathom::score

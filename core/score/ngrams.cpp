@@ -6,7 +6,7 @@
 
 #include "core/score/unicode.h"
 
-namespace fathom::core {
+namespace fathom::score {
 
 NgramCounts count_word_ngrams(std::u32string_view line, int order) {
   NgramCounts counts;
@@ -42,4 +42,4 @@ int64_t overlap(const NgramCounts& a, const NgramCounts& b) {
   return sum;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace fathom::core {
+namespace fathom::score {
 
 using NgramCounts = std::unordered_map<std::u32string_view, int64_t>;
 
@@ -23,4 +23,4 @@ using NgramCounts = std::unordered_map<std::u32string_view, int64_t>;
 // Sum over n-grams of the smaller of both counts.
 [[nodiscard]] int64_t overlap(const NgramCounts& a, const NgramCounts& b);
 
-}  // namespace fathom::core
+}  // namespace fathom::score

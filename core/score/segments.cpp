@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/score/unicode.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 void check_streams(const char* place, std::size_t lines,
@@ -49,4 +49,4 @@ std::string references_field(int64_t references) {
   return references == 0 ? "var" : std::to_string(references);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

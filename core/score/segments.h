@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::score {
 
 struct Segment {
   std::u32string hypothesis;
@@ -30,4 +30,4 @@ struct Segments {
 // "nrefs" of a signature: the number, or "var".
 [[nodiscard]] std::string references_field(int64_t references);
 
-}  // namespace fathom::core
+}  // namespace fathom::score

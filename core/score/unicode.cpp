@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 bool has_category(char32_t c, uint32_t mask) {
@@ -114,4 +114,4 @@ std::u32string join_words(const std::vector<std::u32string_view>& words) {
   return result;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

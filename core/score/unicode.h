@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::score {
 
 // Code points of a UTF-8 text; each ill-formed sequence becomes U+FFFD, so a model that emits half
 // a character still gets a score.
@@ -33,4 +33,4 @@ void strip_right(std::u32string& text);
 // As `' '.join(words)`.
 [[nodiscard]] std::u32string join_words(const std::vector<std::u32string_view>& words);
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 const char* name_of(NonfiniteValue value) {
@@ -206,4 +206,4 @@ std::string VerdictMonitor::reason() const {
   fail("verdict: unknown status number ", s.status);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-namespace fathom::core {
+namespace fathom::score {
 
 enum class VerdictStatus { kOk, kNan, kPlateau, kBlind, kRelapse, kDegenerate };
 enum class NonfiniteValue { kLoss, kGradientNorm, kValidationLoss, kSourceGain };
@@ -103,4 +103,4 @@ class VerdictMonitor {
   VerdictState state_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::score

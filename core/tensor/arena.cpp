@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace fathom::core {
+namespace fathom::tensor {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector register
@@ -72,4 +72,4 @@ void Arena::free_top(int64_t offset) {
   }
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::tensor

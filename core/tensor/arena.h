@@ -10,7 +10,7 @@
 
 #include "core/tensor/tensor.h"
 
-namespace fathom::core {
+namespace fathom::tensor {
 
 class Arena {
  public:
@@ -57,4 +57,8 @@ class ArenaScope {
   Arena::Mark mark_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::tensor
+
+namespace fathom {
+using tensor::Arena;
+}  // namespace fathom

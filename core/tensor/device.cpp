@@ -2,15 +2,15 @@
 
 #include "core/kernels/blas_cpu.h"
 
-namespace fathom::core {
+namespace fathom::tensor {
 
 std::unique_ptr<Device> make_reference_device() {
-  return std::make_unique<Device>("reference", reference::kernels(), 1);
+  return std::make_unique<Device>("reference", kernels::reference::kernels(), 1);
 }
 
 std::unique_ptr<Device> make_cpu_device(int threads) {
-  cpu::load_blas();
-  return std::make_unique<Device>("cpu", cpu::kernels(), threads);
+  kernels::cpu::load_blas();
+  return std::make_unique<Device>("cpu", kernels::cpu::kernels(), threads);
 }
 
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {
@@ -19,6 +19,6 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   fail("train.device: got ", name, ", this build has auto, cpu and reference");
 }
 
-std::string cpu_numerics_fingerprint() { return "tiles-1 " + cpu::blas_description(); }
+std::string cpu_numerics_fingerprint() { return "tiles-1 " + kernels::cpu::blas_description(); }
 
-}  // namespace fathom::core
+}  // namespace fathom::tensor

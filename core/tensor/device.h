@@ -9,15 +9,15 @@
 #include "core/kernels/kernels.h"
 #include "core/tensor/arena.h"
 
-namespace fathom::core {
+namespace fathom::tensor {
 
 class Device {
  public:
-  Device(std::string name, Kernels kernels, int threads)
+  Device(std::string name, kernels::Kernels kernels, int threads)
       : name_(std::move(name)), kernels_(kernels), pool_(threads) {}
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const Kernels& kernels() const { return kernels_; }
+  [[nodiscard]] const kernels::Kernels& kernels() const { return kernels_; }
   [[nodiscard]] ThreadPool& pool() { return pool_; }
   [[nodiscard]] Arena& arena() { return arena_; }
 
@@ -30,7 +30,7 @@ class Device {
 
  private:
   std::string name_;
-  Kernels kernels_;
+  kernels::Kernels kernels_;
   ThreadPool pool_;
   Arena arena_;
 };
@@ -47,4 +47,8 @@ class Device {
 // Names the instruction set and the library that decide the bits of the cpu device's products.
 [[nodiscard]] std::string cpu_numerics_fingerprint();
 
-}  // namespace fathom::core
+}  // namespace fathom::tensor
+
+namespace fathom {
+using tensor::Device;
+}  // namespace fathom

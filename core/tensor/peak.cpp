@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-namespace fathom::core {
+namespace fathom::tensor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -72,4 +72,4 @@ double measured_peak_flops(int threads) {
   return sum;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::tensor

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::tensor {
 
 enum class DType { kF32, kF64 };
 
@@ -99,4 +99,9 @@ decltype(auto) visit_float(DType dtype, F&& f) {
   return dtype == DType::kF32 ? f.template operator()<float>() : f.template operator()<double>();
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::tensor
+
+namespace fathom {
+using tensor::DType;
+using tensor::Tensor;
+}  // namespace fathom

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 namespace {
 
 // None: no finite number, or something follows it. The same in every locale.
@@ -56,4 +56,4 @@ const std::string& TopologyOptions::choice(const std::string& name) const {
   return values_.at(name);
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

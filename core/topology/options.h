@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fathom::core {
+namespace fathom::topology {
 
 // A number, or one of `choices` where there are some.
 struct TopologyOption {
@@ -38,4 +38,4 @@ class TopologyOptions {
   std::map<std::string, std::string> values_;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

@@ -3,7 +3,7 @@
 //   x <- LN(x + f(x));   y = x
 #include "core/topology/registry.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 namespace {
 
 class PostLN final : public Topology {
@@ -31,4 +31,4 @@ TopologyInfo post_ln() {
           }};
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

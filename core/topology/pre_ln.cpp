@@ -5,7 +5,7 @@
 
 #include "core/topology/registry.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 namespace {
 
 class PreLN final : public Topology {
@@ -20,7 +20,7 @@ class PreLN final : public Topology {
     return norms_[size_t(block.block - 1)](s.x);
   }
   State out(const State& s, const Var& o, const BlockContext&) const override {
-    return {.x = add_scaled(s.x, o)};
+    return {.x = ops::add_scaled(s.x, o)};
   }
   Var final(const State& s) const override { return (*final_)(s.x); }
 
@@ -39,4 +39,4 @@ TopologyInfo pre_ln() {
           }};
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 
 const std::vector<TopologyInfo>& topologies() {
   static const std::vector<TopologyInfo> all = {post_ln(), pre_ln(), residual()};
@@ -30,4 +30,4 @@ std::vector<std::string> topology_names() {
   return names;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

@@ -11,7 +11,7 @@
 #include "core/topology/options.h"
 #include "core/topology/topology.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 
 struct TopologyInfo {
   std::string name;       // in `model.topology`
@@ -36,4 +36,4 @@ struct TopologyInfo {
 [[nodiscard]] TopologyInfo pre_ln();
 [[nodiscard]] TopologyInfo residual();
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

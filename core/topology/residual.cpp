@@ -9,7 +9,7 @@
 
 #include "core/topology/registry.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 namespace {
 
 class ResiDual final : public Topology {
@@ -29,14 +29,14 @@ class ResiDual final : public Topology {
   Var in(const State& s, const BlockContext&) const override { return s.x; }
   State out(const State& s, const Var& o, const BlockContext& block) const override {
     return {.x = norms_[size_t(block.block - 1)].of_sum(s.x, o),
-            .dual = s.dual.is_set() ? add_scaled(s.dual, o, 1, scale_) : scaled(o)};
+            .dual = s.dual.is_set() ? ops::add_scaled(s.dual, o, 1, scale_) : scaled(o)};
   }
   Var final(const State& s) const override {
-    return add_scaled((*dual_norm_)(s.dual), s.x, 1, alpha_);
+    return ops::add_scaled((*dual_norm_)(s.dual), s.x, 1, alpha_);
   }
 
  private:
-  Var scaled(const Var& v) const { return scale_ == 1 ? v : add_scaled(v, v, scale_, 0); }
+  Var scaled(const Var& v) const { return scale_ == 1 ? v : ops::add_scaled(v, v, scale_, 0); }
 
   double alpha_, scale_;
   bool starts_at_embedding_;
@@ -66,4 +66,4 @@ TopologyInfo residual() {
           }};
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

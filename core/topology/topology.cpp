@@ -1,6 +1,6 @@
 #include "core/topology/topology.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 
 const char* to_string(StackKind kind) {
   return kind == StackKind::kEncoder ? "encoder" : "decoder";
@@ -27,4 +27,4 @@ Norm::Norm(ParameterStore& store, const std::string& name, int64_t width, double
       bias_(&store.add(name + ".bias", Role::kNormBias, {width})),
       eps_(eps) {}
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

@@ -13,7 +13,7 @@
 #include "core/ops/elementwise.h"
 #include "core/ops/layer_norm.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 
 enum class StackKind { kEncoder, kDecoder };
 enum class BlockKind { kSelfAttention, kCrossAttention, kFeedForward };
@@ -42,9 +42,11 @@ struct State {
 class Norm {
  public:
   Norm(ParameterStore& store, const std::string& name, int64_t width, double eps = 1e-5);
-  [[nodiscard]] Var operator()(const Var& x) const { return layer_norm(x, *gain_, *bias_, eps_); }
+  [[nodiscard]] Var operator()(const Var& x) const {
+    return ops::layer_norm(x, *gain_, *bias_, eps_);
+  }
   [[nodiscard]] Var of_sum(const Var& x, const Var& o) const {
-    return add_layer_norm(x, o, *gain_, *bias_, eps_);
+    return ops::add_layer_norm(x, o, *gain_, *bias_, eps_);
   }
 
  private:
@@ -68,4 +70,4 @@ class Topology {
   [[nodiscard]] virtual Var final(const State& state) const = 0;
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::topology

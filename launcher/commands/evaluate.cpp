@@ -25,14 +25,14 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
   dist::Communicator& group = session.world();
   LoadedModel loaded = load_model(command.model, command.threads);
   const Config& config = loaded.config;
-  const bool is_decoder_only = config.model.kind == core::ModelKind::kDecoder;
+  const bool is_decoder_only = config.model.kind == model::ModelKind::kDecoder;
   const std::string prefix = command.split == "test" ? config.data.test : config.data.valid;
   require(!prefix.empty(), "data.", command.split, ": the run's config names no such split");
 
-  core::Corpus corpus = core::evaluation_text(config.data, prefix, is_decoder_only);
-  core::SplitReport report;
-  core::Dataset data =
-      core::encode_evaluation(corpus, *loaded.tokenizer, config.data.max_length, report);
+  data::Corpus corpus = data::evaluation_text(config.data, prefix, is_decoder_only);
+  data::SplitReport report;
+  data::Dataset data =
+      data::encode_evaluation(corpus, *loaded.tokenizer, config.data.max_length, report);
   if (command.sentences > 0) data = first_pairs(data, command.sentences);
 
   const Validation result =

@@ -12,8 +12,8 @@
 namespace fathom::launcher {
 namespace {
 
-void print_split(const core::PreparedData& data, const char* name, const core::Dataset& split) {
-  const core::SplitReport& report = data.reports.at(name);
+void print_split(const data::PreparedData& data, const char* name, const data::Dataset& split) {
+  const data::SplitReport& report = data.reports.at(name);
   const double pairs = double(split.size());
   fmt::print("{:<10} {} of {} pairs; ", name, report.pairs, report.lines);
   if (!split.decoder_only())
@@ -24,25 +24,25 @@ void print_split(const core::PreparedData& data, const char* name, const core::D
   const bool training = std::string_view(name) == "train";
   if (!report.counts.empty())
     fmt::print("{:<10} {}: {}\n", "", training ? "dropped" : "mended, kept",
-               core::describe(report.counts));
+               data::describe(report.counts));
 }
 
 }  // namespace
 
-int prepare(const core::DataConfig& config, bool decoder_only) {
+int prepare(const data::DataConfig& config, bool decoder_only) {
   std::string phase;
   const auto progress = [&](std::string_view now, double) {
     if (now == phase) return;
     phase = now;
     fmt::print(stderr, "prepare: {}\n", phase);
   };
-  const core::PreparedData data = core::prepare(config, decoder_only, progress);
+  const data::PreparedData data = data::prepare(config, decoder_only, progress);
 
   for (const std::string& note : data.notes) fmt::print(stderr, "prepare: note: {}\n", note);
   fmt::print("{:<10} {} ({})\n", "directory", data.directory.string(),
              data.built ? "built now" : "was there already");
   fmt::print("{:<10} {}, {} pieces\n", "tokenizer",
-             config.tokenizer == core::TokenizerKind::kBpe ? "bpe" : "unigram",
+             config.tokenizer == data::TokenizerKind::kBpe ? "bpe" : "unigram",
              data.tokenizer->size());
   print_split(data, "train", data.train);
   if (data.valid) print_split(data, "valid", *data.valid);

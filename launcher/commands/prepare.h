@@ -7,6 +7,6 @@ namespace fathom::launcher {
 
 // Prints what was learnt, counted and dropped, and where it lies, to stdout; phases and notes go to
 // stderr. Returns the exit code; errors are thrown.
-[[nodiscard]] int prepare(const core::DataConfig& config, bool decoder_only);
+[[nodiscard]] int prepare(const data::DataConfig& config, bool decoder_only);
 
 }  // namespace fathom::launcher

@@ -33,42 +33,40 @@ LoadedModel new_model(const ProbeCommand& command) {
   return out;
 }
 
-void build(LoadedModel& loaded, const core::PreparedData& data) {
+void build(LoadedModel& loaded, const data::PreparedData& data) {
   Config& config = loaded.config;
   config.model.vocabulary_size = data.tokenizer->size();
   loaded.device =
-      core::make_device(config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
-                        threads_per_rank(config));
-  loaded.model = std::make_unique<core::Transformer>(
-      config.model,
-      config.train.precision == Precision::kFp64 ? core::DType::kF64 : core::DType::kF32);
+      tensor::make_device(config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
+                          threads_per_rank(config));
+  loaded.model = std::make_unique<model::Transformer>(
+      config.model, config.train.precision == Precision::kFp64 ? DType::kF64 : DType::kF32);
   loaded.model->initialise(config.run.seed);
 }
 
-void print_table(const core::Transformer& model, const StepGradient& result,
+void print_table(const model::Transformer& model, const StepGradient& result,
                  const std::vector<double>& squares, std::ostream& out) {
   out << fmt::format("{:<8} {:>5} {:<16} {:>12} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "stack", "layer",
                      "block", "gradient", "hidden", "omega", "(pred.)", "share", "cosine");
   size_t i = 0;
-  for (const core::BlockContext& block : model.blocks()) {
-    const std::string prefix = core::name_of(block) + ".";
+  for (const topology::BlockContext& block : model.blocks()) {
+    const std::string prefix = topology::name_of(block) + ".";
     double g = 0;
     for (size_t p = 0; p < squares.size(); ++p)
       if (model.parameters().all()[p]->name.starts_with(prefix)) g += squares[p];
-    const core::BlockStatistics s = core::statistics_of(result.blocks[i++]);
+    const observe::BlockStatistics s = observe::statistics_of(result.blocks[i++]);
     out << fmt::format(
         "{:<8} {:>5} {:<16} {:>12.4e} {:>10.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f}\n",
-        core::to_string(block.stack), block.layer, core::to_string(block.kind), std::sqrt(g),
-        s.hidden_rms, s.omega, s.omega_predicted, s.branch_share, s.cosine);
+        to_string(block.stack), block.layer, to_string(block.kind), std::sqrt(g), s.hidden_rms,
+        s.omega, s.omega_predicted, s.branch_share, s.cosine);
   }
 }
 
-void write_gradients(const core::ParameterStore& store, const core::Tensor& gradient,
-                     const LoadedModel& loaded, const core::PreparedData& data,
-                     const std::string& path) {
+void write_gradients(const ParameterStore& store, const Tensor& gradient, const LoadedModel& loaded,
+                     const data::PreparedData& data, const std::string& path) {
   checkpoint::SavingArchive archive;
   for (const auto& p : store.all())
-    core::visit_float(gradient.dtype(), [&]<class T>() {
+    visit_float(gradient.dtype(), [&]<class T>() {
       archive.array("gradient/" + p->name, p->shape,
                     std::span(gradient.data<T>() + p->offset, size_t(p->numel())));
     });
@@ -89,9 +87,9 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   require(command.out.empty() || !std::filesystem::exists(command.out), "--out: ", command.out,
           " is already there; name a directory that is not");
   Config& config = loaded.config;
-  config.batch.shards = core::resolved_shards(config.batch);
-  const core::PreparedData data =
-      core::prepare(config.data, config.model.kind == core::ModelKind::kDecoder);
+  config.batch.shards = data::resolved_shards(config.batch);
+  const data::PreparedData data =
+      data::prepare(config.data, config.model.kind == model::ModelKind::kDecoder);
   if (!loaded.model) build(loaded, data);
 
   const auto group = dist::make_local_group(1);
@@ -101,11 +99,11 @@ int probe(const ProbeCommand& command, std::ostream& out) {
                           .micro_tokens = config.batch.micro_tokens,
                           .label_smoothing = config.optimizer.label_smoothing,
                           .seed = config.run.seed});
-  const core::PairLengths lengths = data.train.lengths();
-  const core::EpochPlan plan(lengths, config.batch, config.run.seed, 0);
+  const data::PairLengths lengths = data.train.lengths();
+  const data::EpochPlan plan(lengths, config.batch, config.run.seed, 0);
   const StepGradient result = step->run(plan.batch(0), loaded.step + 1, true);
   const std::vector<double> squares =
-      core::squared_norms(loaded.device->pool(), loaded.model->parameters(), result.gradient);
+      optim::squared_norms(loaded.device->pool(), loaded.model->parameters(), result.gradient);
   double sum = 0;
   for (const double s : squares) sum += s;
   out << fmt::format("{} at step {}: loss {:.6f}, nll {:.6f}, gradient norm {:.6f}\n",

@@ -20,12 +20,12 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-Lines lines_of(const core::Text& text) {
+Lines lines_of(const data::Text& text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // a character to sacreBLEU
   Lines lines;
   for (int64_t i = 0; i < text.size(); ++i) {
     const std::string_view line = text.line(i);
-    const size_t invalid = core::find_invalid_utf8(line);
+    const size_t invalid = data::find_invalid_utf8(line);
     require<DataError>(invalid == line.npos, text.name(), ":", i + 1, ": byte ", invalid + 1,
                        " of the line is not UTF-8; convert the file first");
     lines.emplace_back(line);
@@ -39,11 +39,11 @@ Lines read_lines(const std::string& path) {
     require<IoError>(std::filesystem::exists(path), path, ": cannot open: ", std::strerror(ENOENT));
     require<IoError>(!std::filesystem::is_directory(path), path,
                      ": is a directory, expected a text file with one sentence a line");
-    return lines_of(core::read_text(path));
+    return lines_of(data::read_text(path));
   }
   std::string bytes{std::istreambuf_iterator<char>(std::cin), {}};
   require<IoError>(!std::cin.bad(), "standard input: cannot be read");
-  return lines_of(core::Text("standard input", std::move(bytes)));
+  return lines_of(data::Text("standard input", std::move(bytes)));
 }
 
 void check_inputs(const ScoreCommand& command) {
@@ -65,26 +65,26 @@ void check_counts(const ScoreCommand& command, const Lines& hypotheses,
 }
 
 nlohmann::ordered_json report(const Lines& hypotheses, const std::vector<Lines>& references,
-                              const core::BleuOptions& options) {
-  const core::BleuScore bleu = core::corpus_bleu(hypotheses, references, options);
+                              const score::BleuOptions& options) {
+  const score::BleuScore bleu = score::corpus_bleu(hypotheses, references, options);
   nlohmann::ordered_json json{
       {"bleu", bleu.score},
-      {"bleu_line", core::to_line(bleu)},
-      {"signature", core::signature(bleu, options)},
+      {"bleu_line", score::to_line(bleu)},
+      {"signature", score::signature(bleu, options)},
       {"precisions", bleu.precisions},
       {"brevity_penalty", bleu.brevity_penalty},
       {"hypothesis_length", bleu.hypothesis_length},
       {"reference_length", bleu.reference_length},
   };
-  const auto add_chrf = [&](const std::string& name, core::ChrfOptions chrf_options) {
+  const auto add_chrf = [&](const std::string& name, score::ChrfOptions chrf_options) {
     chrf_options.lowercase = options.lowercase;
-    const core::ChrfScore chrf = core::corpus_chrf(hypotheses, references, chrf_options);
+    const score::ChrfScore chrf = score::corpus_chrf(hypotheses, references, chrf_options);
     json[name] = chrf.score;
-    json[name + "_line"] = core::to_line(chrf, chrf_options);
-    json[name + "_signature"] = core::signature(chrf, chrf_options);
+    json[name + "_line"] = score::to_line(chrf, chrf_options);
+    json[name + "_signature"] = score::signature(chrf, chrf_options);
   };
-  add_chrf("chrf2", core::kChrf2);
-  add_chrf("chrf2++", core::kChrf2PlusPlus);
+  add_chrf("chrf2", score::kChrf2);
+  add_chrf("chrf2++", score::kChrf2PlusPlus);
   json["lines"] = hypotheses.size();
   return json;
 }
@@ -92,9 +92,9 @@ nlohmann::ordered_json report(const Lines& hypotheses, const std::vector<Lines>&
 }  // namespace
 
 int score(const ScoreCommand& command) {
-  const core::BleuOptions options{.tokenizer = core::parse_bleu_tokenizer(command.tokenizer),
-                                  .smoothing = core::parse_bleu_smoothing(command.smoothing),
-                                  .lowercase = command.lowercase};
+  const score::BleuOptions options{.tokenizer = score::parse_bleu_tokenizer(command.tokenizer),
+                                   .smoothing = score::parse_bleu_smoothing(command.smoothing),
+                                   .lowercase = command.lowercase};
   check_inputs(command);
   const Lines hypotheses = read_lines(command.hypothesis);
   std::vector<Lines> references;

@@ -40,23 +40,23 @@ dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group) {
                         });
 }
 
-core::DType dtype_of(const Config& config) {
-  return config.train.precision == Precision::kFp64 ? core::DType::kF64 : core::DType::kF32;
+DType dtype_of(const Config& config) {
+  return config.train.precision == Precision::kFp64 ? DType::kF64 : DType::kF32;
 }
 
 const char* device_name(DeviceChoice device) {
   return device == DeviceChoice::kReference ? "reference" : "cpu";
 }
 
-void keep_tokenizer(const core::PreparedData& data, const Config& config) {
-  core::write_file(std::filesystem::path(config.run.directory) / "tokenizer.model",
+void keep_tokenizer(const data::PreparedData& data, const Config& config) {
+  data::write_file(std::filesystem::path(config.run.directory) / "tokenizer.model",
                    data.tokenizer->bytes());
 }
 
 // Before the long work, not at the first step that has layer statistics.
 void check_series(const Config& config, int ranks) {
   const int64_t blocks =
-      config.monitoring.detail == Detail::kBlock ? core::block_count(config.model) : 0;
+      config.monitoring.detail == Detail::kBlock ? model::block_count(config.model) : 0;
   const int64_t needed = monitoring::series_needed(blocks, ranks);
   require(needed <= config.monitoring.max_series, "monitoring.max_series: got ",
           config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks, " ranks need ",
@@ -115,7 +115,7 @@ TrainResult run_to_its_end(Trainer& trainer, Recorder& recorder, const RunDirect
 std::vector<std::string> validation_references(const Config& config, const monitoring::Log& log) {
   if (config.train.best_metric != BestMetric::kBleu || config.data.valid.empty()) return {};
   std::vector<std::string> lines =
-      core::evaluation_text(config.data, config.data.valid, false).target;
+      data::evaluation_text(config.data, config.data.valid, false).target;
   const auto empty = std::count(lines.begin(), lines.end(), "");
   require<DataError>(size_t(empty) < lines.size(), "data.valid: all ", lines.size(),
                      " references are empty, but train.best_metric is bleu");
@@ -134,15 +134,15 @@ void say_end(StopKind kind, int64_t step, const std::string& reason) {
 
 // Collective. The exit code of a run that ended for good in an earlier attempt, said once more;
 // none if something is left to do. A failure that only the last validation showed is judged again.
-std::optional<int> earlier_end(const Config& config, const core::PreparedData& data,
+std::optional<int> earlier_end(const Config& config, const data::PreparedData& data,
                                const TrainState& state, dist::Communicator& group,
                                const monitoring::Log& log) {
   std::string status = group.rank() == 0 ? last_status(config) : "";
   group.broadcast(status, 0);
   if (status == status_of(StopKind::kFailed)) {
-    const std::optional<core::Verdict> verdict = standing_verdict(config, data, state);
+    const std::optional<score::Verdict> verdict = standing_verdict(config, data, state);
     if (!verdict) return std::nullopt;
-    if (group.rank() == 0) say_end(StopKind::kFailed, state.step, core::describe(*verdict));
+    if (group.rank() == 0) say_end(StopKind::kFailed, state.step, score::describe(*verdict));
     return exit_code_of(StopKind::kFailed);
   }
   if (!is_complete(config, state)) return std::nullopt;
@@ -151,7 +151,7 @@ std::optional<int> earlier_end(const Config& config, const core::PreparedData& d
   return exit_code_of(StopKind::kCompleted);
 }
 
-void announce(const Config& config, const core::PreparedData& data, const core::Transformer& model,
+void announce(const Config& config, const data::PreparedData& data, const model::Transformer& model,
               const Resume& resume, const std::string& init_from, int64_t step, int ranks,
               Recorder& recorder, const monitoring::Log& log) {
   log.info(join(config.model.topology, ": ", model.parameters().all().size(), " tensors, ",
@@ -169,9 +169,9 @@ void announce(const Config& config, const core::PreparedData& data, const core::
     recorder.event(
         "started",
         {{"step", step}, {"ranks", ranks}, {"run_id", resume.run_id}, {"init_from", init_from}});
-    const core::DropCounts& dropped = data.reports.at("train").counts;
+    const data::DropCounts& dropped = data.reports.at("train").counts;
     recorder.dropped(dropped);
-    if (!dropped.empty()) log.info("left out of training: " + core::describe(dropped));
+    if (!dropped.empty()) log.info("left out of training: " + data::describe(dropped));
   }
 }
 
@@ -183,12 +183,12 @@ int train(const TrainCommand& command, dist::Session& session) {
       {.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()});
   Config config = load_config(command.config, command.overrides);
   check_complete(config, command.config);
-  config.batch.shards = core::resolved_shards(config.batch);
+  config.batch.shards = data::resolved_shards(config.batch);
   config.train.threads = threads_per_rank(config);
   require(group.size() <= config.batch.shards, "batch.shards: ", config.batch.shards,
           " virtual shards cannot be shared out over ", group.size(),
           " ranks; start at most that many, or raise batch.shards");
-  if (config.dist.reduction == Reduction::kTree) core::check_shards_fit(config.batch);
+  if (config.dist.reduction == Reduction::kTree) data::check_shards_fit(config.batch);
   check_series(config, group.size());
   dist::Watchdog watchdog = make_watchdog(config, group);
   // Rank 0 may learn a tokenizer from all the text while its peers wait for it.
@@ -197,17 +197,17 @@ int train(const TrainCommand& command, dist::Session& session) {
 
   RunDirectory run = open_run_directory(config, group.rank(), log);
   Resume resume = decide_resume(config, command.resume, run, group, log);
-  const core::PreparedData data = prepare_data(config, group, log);
+  const data::PreparedData data = prepare_data(config, group, log);
   check_same_data(resume, data);
   check_same_numerics(resume, log);
   check_ranks_agree(config, data, group);
   config.model.vocabulary_size = data.tokenizer->size();
   if (group.rank() == 0) keep_tokenizer(data, config);
 
-  const std::unique_ptr<core::Device> device =
-      core::make_device(device_name(config.train.device), config.train.threads);
-  core::Transformer model(config.model, dtype_of(config));
-  core::Adam adam(config.optimizer, model.parameters().size(), dtype_of(config));
+  const std::unique_ptr<Device> device =
+      tensor::make_device(device_name(config.train.device), config.train.threads);
+  model::Transformer model(config.model, dtype_of(config));
+  optim::Adam adam(config.optimizer, model.parameters().size(), dtype_of(config));
 
   // The step a resume starts from, before the recorder opens the histories.
   TrainState loaded{model, adam};

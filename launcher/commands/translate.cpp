@@ -29,10 +29,10 @@ Sentences read_sources(std::istream& in, size_t most, size_t before, const Loade
   const size_t longest = size_t(model.config.data.max_length);
   Sentences sources;
   for (std::string line; sources.size() < most && std::getline(in, line);) {
-    if (core::find_invalid_utf8(line) != line.npos)
+    if (data::find_invalid_utf8(line) != line.npos)
       log.warn(join("line ", before + sources.size() + 1,
                     ": is not UTF-8; each byte that is not becomes U+FFFD"));
-    sources.push_back(model.tokenizer->encode(core::mended(line)));
+    sources.push_back(model.tokenizer->encode(data::mended(line)));
     if (sources.back().size() <= longest) continue;
     log.warn(join("line ", before + sources.size(), ": ", sources.back().size(), " tokens, cut to ",
                   longest, " (data.max_length)"));
@@ -60,7 +60,7 @@ std::vector<std::string> translate_all(const Sentences& sources, int64_t batch_t
       places.push_back(order[at]);
       batch.push_back(sources[order[at]]);
     }
-    const auto targets = core::greedy_decode(*model.model, *model.device, batch);
+    const auto targets = decode::greedy_decode(*model.model, *model.device, batch);
     for (size_t i = 0; i < places.size(); ++i)
       translations[places[i]] = model.tokenizer->decode(targets[i]);
   }
@@ -73,7 +73,7 @@ int translate(const TranslateCommand& command, std::istream& in, std::ostream& o
   require(command.batch_tokens >= 1, "--batch-tokens: got ", command.batch_tokens,
           ", expected at least 1");
   LoadedModel loaded = load_model(command.model, command.threads);
-  require(loaded.config.model.kind == core::ModelKind::kEncoderDecoder, command.model,
+  require(loaded.config.model.kind == model::ModelKind::kEncoderDecoder, command.model,
           ": a decoder-only model does not translate");
   const monitoring::Log log({.level = monitoring::LogLevel::kInfo});
   // Who types wants an answer to each line.

@@ -68,10 +68,10 @@ struct VerdictConfig {
 
 struct Config {
   RunConfig run;
-  core::ModelConfig model;
-  core::DataConfig data;
-  core::BatchConfig batch;
-  core::OptimizerConfig optimizer;
+  model::ModelConfig model;
+  data::DataConfig data;
+  data::BatchConfig batch;
+  optim::OptimizerConfig optimizer;
   TrainConfig train;
   DistConfig dist;
   CheckpointConfig checkpoint;

@@ -75,9 +75,9 @@ void Resolver::run() {
 }
 
 void Resolver::imply_all() {
-  if (config_.model.kind == core::ModelKind::kDecoder)
+  if (config_.model.kind == model::ModelKind::kDecoder)
     imply("model.encoder_layers", config_.model.encoder_layers, 0, "model.kind");
-  if (config_.optimizer.schedule == core::Schedule::kInverseSqrtW1)
+  if (config_.optimizer.schedule == optim::Schedule::kInverseSqrtW1)
     imply("optimizer.warmup_steps", config_.optimizer.warmup_steps, int64_t{1},
           "optimizer.schedule");
   if (config_.run.directory.empty()) config_.run.directory = "runs/" + config_.run.name;
@@ -86,7 +86,7 @@ void Resolver::imply_all() {
 // After this the map holds each option of the topology and nothing else.
 void Resolver::imply_topology_options() {
   auto& options = config_.model.topology_options;
-  const auto& known = core::find_topology(config_.model.topology).options;
+  const auto& known = topology::find_topology(config_.model.topology).options;
   for (auto option = options.begin(); option != options.end();) {
     const std::string key = "model.topology_options." + option->first;
     const Origin own = origin(key);
@@ -100,13 +100,13 @@ void Resolver::imply_topology_options() {
            config_.model.topology, " has no such option");
     option = is_known ? std::next(option) : options.erase(option);
   }
-  for (const core::TopologyOption& option : known)
+  for (const topology::TopologyOption& option : known)
     options.emplace(option.name, option.default_value);
 }
 
 void Resolver::check_model() const {
-  const core::ModelConfig& model = config_.model;
-  if (model.kind == core::ModelKind::kEncoderDecoder && model.encoder_layers == 0)
+  const model::ModelConfig& model = config_.model;
+  if (model.kind == model::ModelKind::kEncoderDecoder && model.encoder_layers == 0)
     refuse("model.encoder_layers", "model.depth",
            "at least 1 in an encoder-decoder; for a decoder set model.kind: decoder");
   if (model.width % 2 != 0)
@@ -120,7 +120,7 @@ void Resolver::check_model() const {
 }
 
 void Resolver::check_batch() const {
-  const core::BatchConfig& batch = config_.batch;
+  const data::BatchConfig& batch = config_.batch;
   const bool is_cut = config_.dist.reduction == Reduction::kTree && batch.shards > 0;
   // Under `tree` a shard is one forward and backward pass.
   const int64_t needed = (batch.tokens + batch.micro_tokens - 1) / batch.micro_tokens;
@@ -131,8 +131,8 @@ void Resolver::check_batch() const {
 }
 
 void Resolver::check_schedule() const {
-  using core::Schedule;
-  const core::OptimizerConfig& optimizer = config_.optimizer;
+  using optim::Schedule;
+  const optim::OptimizerConfig& optimizer = config_.optimizer;
   const Schedule schedule = optimizer.schedule;
   const bool decays_to_end = schedule == Schedule::kCosine || schedule == Schedule::kLinear;
   if (!decays_to_end && optimizer.warmup_steps == 0)
@@ -153,7 +153,7 @@ void Resolver::check_train() const {
   const TrainConfig& train = config_.train;
   if (train.precision == Precision::kFp64 && train.device != DeviceChoice::kReference)
     refuse("train.precision", "train.device", "fp32, or fp64 with train.device: reference");
-  if (train.best_metric == BestMetric::kBleu && config_.model.kind == core::ModelKind::kDecoder)
+  if (train.best_metric == BestMetric::kBleu && config_.model.kind == model::ModelKind::kDecoder)
     refuse("train.best_metric", "model.kind", "loss with " + with_value("model.kind"));
   if (train.patience > 0 && train.validate_every == 0)
     refuse("train.patience", "train.validate_every",

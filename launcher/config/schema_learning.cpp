@@ -36,7 +36,7 @@ Key betas_key() {
 }
 
 void add_data_keys(std::vector<Key>& keys) {
-  using core::OnBadLine, core::TokenizerKind;
+  using data::OnBadLine, data::TokenizerKind;
   const TextRule prefix = {"a path, or '' for none", accepts_any};
   const TextRule ending = {"1 to 64 of A-Z a-z 0-9 . _ -, not starting with a point", accepts_name};
 
@@ -95,7 +95,7 @@ void add_batch_keys(std::vector<Key>& keys) {
 }
 
 void add_schedule_keys(std::vector<Key>& keys) {
-  using core::Schedule;
+  using optim::Schedule;
   keys.push_back(choice_key(
       "optimizer.schedule", [](auto& c) -> auto& { return c.optimizer.schedule; },
       {{"inverse-sqrt", Schedule::kInverseSqrt},
@@ -120,7 +120,7 @@ void add_schedule_keys(std::vector<Key>& keys) {
 }
 
 void add_optimizer_keys(std::vector<Key>& keys) {
-  using core::EpsilonMode;
+  using optim::EpsilonMode;
   keys.push_back(number_key(
       "optimizer.learning_rate", [](auto& c) -> auto& { return c.optimizer.learning_rate; },
       {.low = 0, .high = 100, .open_low = true}, "Peak learning rate, the lr of the schedule."));

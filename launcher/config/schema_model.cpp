@@ -40,7 +40,7 @@ bool set_depth(Config& config, const YamlNode& node) {
 // not accept of the other's values is refused once both are known, in resolve.cpp.
 struct OwnedOption {
   std::string topology;
-  core::TopologyOption option;
+  topology::TopologyOption option;
 };
 
 std::optional<std::string> option_text(const std::vector<OwnedOption>& owned,
@@ -87,10 +87,10 @@ void add_topology_keys(std::vector<Key>& keys) {
   std::string placements;
   std::vector<std::string> order;
   std::map<std::string, std::vector<OwnedOption>> options;
-  for (const core::TopologyInfo& topology : core::topologies()) {
+  for (const topology::TopologyInfo& topology : topology::topologies()) {
     names.emplace_back(topology.name, topology.name);
     placements += (placements.empty() ? "" : ", ") + topology.placement;
-    for (const core::TopologyOption& option : topology.options) {
+    for (const topology::TopologyOption& option : topology.options) {
       if (!options.contains(option.name)) order.push_back(option.name);
       options[option.name].push_back({topology.name, option});
     }
@@ -117,7 +117,7 @@ void add_rate_keys(std::vector<Key>& keys) {
 }  // namespace
 
 void add_model_keys(std::vector<Key>& keys) {
-  using core::Activation, core::InitRule, core::ModelKind, core::ShareEmbeddings;
+  using model::Activation, model::InitRule, model::ModelKind, model::ShareEmbeddings;
 
   const TextRule name_rule = {"1 to 64 of A-Z a-z 0-9 . _ -, not starting with a point",
                               accepts_name};

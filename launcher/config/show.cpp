@@ -64,8 +64,8 @@ bool resume_allowed(std::string_view key) {
 }
 
 void check_resume(const Config& old_config, const Config& new_config) {
-  const core::Schedule schedule = old_config.optimizer.schedule;
-  require((schedule != core::Schedule::kCosine && schedule != core::Schedule::kLinear) ||
+  const optim::Schedule schedule = old_config.optimizer.schedule;
+  require((schedule != optim::Schedule::kCosine && schedule != optim::Schedule::kLinear) ||
               old_config.train.max_steps == new_config.train.max_steps,
           "resume: train.max_steps: got ", new_config.train.max_steps,
           ", but the run was started with ", old_config.train.max_steps,

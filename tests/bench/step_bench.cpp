@@ -18,10 +18,9 @@
 #include "core/optim/adam.h"
 #include "core/tensor/peak.h"
 
+namespace fathom::bench {
 namespace {
 
-using namespace fathom;
-using namespace fathom::core;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -29,7 +28,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 struct Shape {
-  ModelConfig model;
+  model::ModelConfig model;
   int64_t tokens;
   double mean, deviation;
 };
@@ -53,25 +52,23 @@ Shape shape_of(const std::string& name) {
   return s;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "iwslt-e6d6";
   const int threads = argc > 2 ? std::atoi(argv[2]) : available_cores();
   const Shape shape = shape_of(name);
-  const auto device = make_cpu_device(threads);
-  Transformer model(shape.model, DType::kF32);
+  const auto device = tensor::make_cpu_device(threads);
+  model::Transformer model(shape.model, DType::kF32);
   model.initialise(1);
-  const Tensor gradient = allocate_flat(model.parameters().size(), DType::kF32);
+  const Tensor gradient = autograd::allocate_flat(model.parameters().size(), DType::kF32);
   model.parameters().bind_gradients(gradient);
-  Adam adam({}, model.parameters().size(), DType::kF32);
+  optim::Adam adam({}, model.parameters().size(), DType::kF32);
 
   const PhiloxStream chance(7, "bench");
-  std::vector<TokenPair> pairs;
+  std::vector<data::TokenPair> pairs;
   std::vector<int64_t> order;
   uint64_t draw = 0;
   for (int64_t cost = 0;;) {
-    TokenPair pair;
+    data::TokenPair pair;
     const auto length = [&] {
       return std::clamp<int64_t>(std::llround(shape.mean + shape.deviation * chance.normal(draw++)),
                                  2, 100);
@@ -85,22 +82,22 @@ int main(int argc, char** argv) {
     order.push_back(int64_t(pairs.size()));
     pairs.push_back(std::move(pair));
   }
-  const Dataset data = Dataset::from_pairs(pairs, false);
-  const PackedBatch batch = pack(data, order);
+  const data::Dataset data = data::Dataset::from_pairs(pairs, false);
+  const data::PackedBatch batch = data::pack(data, order);
 
   std::vector<double> times;
   for (int64_t step = 1; step <= 11; ++step) {
     const Clock::time_point start = Clock::now();
     std::memset(gradient.raw(), 0, size_t(gradient.numel()) * sizeof(float));
     Tape tape(*device, DType::kF32, {.dropout = {1, step}});
-    const TokenLosses losses = model.losses(tape, batch, 0.1, 1 / double(batch.target.size()));
+    const ops::TokenLosses losses = model.losses(tape, batch, 0.1, 1 / double(batch.target.size()));
     tape.backward(losses.loss);
     adam.step(device->pool(), model.parameters().weights(), gradient, 1e-4, 1);
     if (step > 2) times.push_back(seconds_since(start));
   }
   std::nth_element(times.begin(), times.begin() + 4, times.end());
-  const double flops = training_flops(shape.model, data.lengths(), order),
-               peak = measured_peak_flops(threads);
+  const double flops = model::training_flops(shape.model, data.lengths(), order),
+               peak = tensor::measured_peak_flops(threads);
   std::printf(
       "%s, %d threads: %.0f target tokens/s, %.1f GFLOP/s of a peak of %.1f (share %.2f), "
       "arena %.0f MiB\n",
@@ -108,3 +105,8 @@ int main(int argc, char** argv) {
       peak * 1e-9, flops / times[4] / peak, double(device->arena().peak_bytes()) / 1048576);
   return 0;
 }
+
+}  // namespace
+}  // namespace fathom::bench
+
+int main(int argc, char** argv) { return fathom::bench::run(argc, argv); }

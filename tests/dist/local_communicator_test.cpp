@@ -12,7 +12,7 @@
 namespace fathom::dist {
 namespace {
 
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
 
 class LocalGroup : public ::testing::TestWithParam<int> {};
 

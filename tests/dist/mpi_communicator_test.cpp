@@ -119,11 +119,7 @@ int run_in_session(int rank_that_throws) {
   }
 }
 
-}  // namespace
-}  // namespace fathom::dist
-
-int main(int argc, char** argv) {
-  using namespace fathom::dist;
+int run(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode == "session") return run_in_session(/*rank_that_throws=*/-1);
@@ -143,3 +139,8 @@ int main(int argc, char** argv) {
   listeners.Append(new ProgressListener(watchdog));
   return int(group->all_reduce_max(RUN_ALL_TESTS()));
 }
+
+}  // namespace
+}  // namespace fathom::dist
+
+int main(int argc, char** argv) { return fathom::dist::run(argc, argv); }

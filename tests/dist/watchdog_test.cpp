@@ -13,7 +13,8 @@
 namespace fathom::dist {
 namespace {
 
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 using Duration = Watchdog::Duration;
 
 // Limits are wide, since the machine may be busy: what must not expire has 10 s.

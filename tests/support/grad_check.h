@@ -24,13 +24,13 @@ struct GradTolerance {
   double absolute = 1e-9;
 };
 
-using Graph = std::function<core::Var(core::Tape&, const std::vector<core::Var>&)>;
+using Graph = std::function<Var(Tape&, const std::vector<Var>&)>;
 // The value of the loss; on a recording tape it also runs backward.
-using Loss = std::function<double(core::Tape&, const std::vector<core::Var>&)>;
+using Loss = std::function<double(Tape&, const std::vector<Var>&)>;
 
 [[nodiscard]] inline Loss projected(Graph f, uint64_t seed = 7) {
-  return [f = std::move(f), seed](core::Tape& tape, const std::vector<core::Var>& inputs) {
-    const core::Var y = f(tape, inputs);
+  return [f = std::move(f), seed](Tape& tape, const std::vector<Var>& inputs) {
+    const Var y = f(tape, inputs);
     const Tensor& value = y.value();
     const Tensor w = normal(value.rows(), value.cols(), value.dtype(), seed);
     double sum = 0;
@@ -43,14 +43,14 @@ using Loss = std::function<double(core::Tape&, const std::vector<core::Var>&)>;
 
 // `parameters` may be null; its gradients must be bound. What they hold is overwritten.
 [[nodiscard]] inline ::testing::AssertionResult loss_gradients_match(
-    const Loss& loss, const std::vector<Tensor>& inputs, core::ParameterStore* parameters,
-    core::Mode mode = {}, GradTolerance tolerance = {}) {
-  const auto device = core::make_reference_device();
+    const Loss& loss, const std::vector<Tensor>& inputs, ParameterStore* parameters,
+    autograd::Mode mode = {}, GradTolerance tolerance = {}) {
+  const auto device = tensor::make_reference_device();
   const auto value = [&] {
-    core::Mode forward = mode;
+    autograd::Mode forward = mode;
     forward.recording = false;
-    core::Tape tape(*device, DType::kF64, forward);
-    std::vector<core::Var> constants;
+    Tape tape(*device, DType::kF64, forward);
+    std::vector<Var> constants;
     for (const Tensor& t : inputs) constants.push_back(tape.constant(t));
     return loss(tape, constants);
   };
@@ -66,8 +66,8 @@ using Loss = std::function<double(core::Tape&, const std::vector<core::Var>&)>;
       slots.push_back({p->name, p->value, p->grad});
     }
   }
-  core::Tape tape(*device, DType::kF64, mode);
-  std::vector<core::Var> leaves;
+  Tape tape(*device, DType::kF64, mode);
+  std::vector<Var> leaves;
   for (const Tensor& t : inputs) leaves.push_back(tape.leaf(t));
   loss(tape, leaves);
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -104,8 +104,8 @@ using Loss = std::function<double(core::Tape&, const std::vector<core::Var>&)>;
 }
 
 [[nodiscard]] inline ::testing::AssertionResult gradients_match(
-    Graph f, const std::vector<Tensor>& inputs, core::ParameterStore* parameters = nullptr,
-    core::Mode mode = {}, GradTolerance tolerance = {}) {
+    Graph f, const std::vector<Tensor>& inputs, ParameterStore* parameters = nullptr,
+    autograd::Mode mode = {}, GradTolerance tolerance = {}) {
   return loss_gradients_match(projected(std::move(f)), inputs, parameters, mode, tolerance);
 }
 

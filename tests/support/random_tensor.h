@@ -12,18 +12,15 @@
 
 namespace fathom::support {
 
-using core::DType;
-using core::Tensor;
-
 [[nodiscard]] inline Tensor zeros(int64_t rows, int64_t cols, DType dtype) {
-  return core::allocate_flat(rows * cols, dtype).reshaped(rows, cols);
+  return autograd::allocate_flat(rows * cols, dtype).reshaped(rows, cols);
 }
 
 // f(r, c) at every element.
 template <class F>
 [[nodiscard]] Tensor filled(int64_t rows, int64_t cols, DType dtype, const F& f) {
   const Tensor t = zeros(rows, cols, dtype);
-  core::visit_float(dtype, [&]<class T>() {
+  visit_float(dtype, [&]<class T>() {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < cols; ++c) t.row<T>(r)[c] = T(f(r, c));
   });
@@ -40,25 +37,24 @@ template <class F>
 
 [[nodiscard]] inline Tensor copy_of(const Tensor& t) {
   return filled(t.rows(), t.cols(), t.dtype(), [&](int64_t r, int64_t c) {
-    return core::visit_float(t.dtype(), [&]<class T>() { return double(t.row<T>(r)[c]); });
+    return visit_float(t.dtype(), [&]<class T>() { return double(t.row<T>(r)[c]); });
   });
 }
 
 [[nodiscard]] inline Tensor absolute(const Tensor& t) {
   return filled(t.rows(), t.cols(), t.dtype(), [&](int64_t r, int64_t c) {
-    return core::visit_float(t.dtype(),
-                             [&]<class T>() { return std::abs(double(t.row<T>(r)[c])); });
+    return visit_float(t.dtype(), [&]<class T>() { return std::abs(double(t.row<T>(r)[c])); });
   });
 }
 
 // The rows of some sentences packed one behind the other. What a row holds depends on its sentence
 // and position only, so that a sentence looks the same in whatever batch it stands.
 struct Rows {
-  core::Segments segments;
+  kernels::Segments segments;
   std::vector<uint32_t> sentence, position;
 
   Rows(const std::vector<int32_t>& lengths, const std::vector<uint32_t>& sentences)
-      : segments(core::Segments::from_lengths(lengths)) {
+      : segments(kernels::Segments::from_lengths(lengths)) {
     for (size_t i = 0; i < lengths.size(); ++i) {
       for (int32_t p = 0; p < lengths[i]; ++p) {
         sentence.push_back(sentences[i]);
@@ -69,7 +65,7 @@ struct Rows {
   explicit Rows(const std::vector<int32_t>& lengths) : Rows(lengths, numbered(lengths.size())) {}
 
   [[nodiscard]] int64_t count() const { return segments.total; }
-  [[nodiscard]] core::RowIds ids() const { return {sentence, position}; }
+  [[nodiscard]] kernels::RowIds ids() const { return {sentence, position}; }
   [[nodiscard]] Tensor normal(int64_t cols, DType dtype, uint64_t seed) const {
     const PhiloxStream stream(seed, "test rows");
     return filled(count(), cols, dtype, [&](int64_t r, int64_t c) {

@@ -15,16 +15,15 @@ struct Tolerance {
   double epsilon, relative, absolute;
 };
 
-[[nodiscard]] constexpr Tolerance tolerance(core::DType dtype) {
-  return dtype == core::DType::kF64 ? Tolerance{2.2e-16, 1e-12, 1e-13}
-                                    : Tolerance{1.2e-7, 1e-5, 1e-6};
+[[nodiscard]] constexpr Tolerance tolerance(DType dtype) {
+  return dtype == DType::kF64 ? Tolerance{2.2e-16, 1e-12, 1e-13} : Tolerance{1.2e-7, 1e-5, 1e-6};
 }
 
-[[nodiscard]] inline double element(const core::Tensor& t, int64_t r, int64_t c) {
-  return core::visit_float(t.dtype(), [&]<class T>() { return double(t.row<T>(r)[c]); });
+[[nodiscard]] inline double element(const Tensor& t, int64_t r, int64_t c) {
+  return visit_float(t.dtype(), [&]<class T>() { return double(t.row<T>(r)[c]); });
 }
 
-[[nodiscard]] inline double norm_of(const core::Tensor& t) {
+[[nodiscard]] inline double norm_of(const Tensor& t) {
   double sum = 0;
   for (int64_t r = 0; r < t.rows(); ++r)
     for (int64_t c = 0; c < t.cols(); ++c) sum += element(t, r, c) * element(t, r, c);
@@ -33,8 +32,7 @@ struct Tolerance {
 
 // |got - want| <= allowed(r, c) for every element.
 template <class Allowed>
-[[nodiscard]] ::testing::AssertionResult is_within(const core::Tensor& got,
-                                                   const core::Tensor& want,
+[[nodiscard]] ::testing::AssertionResult is_within(const Tensor& got, const Tensor& want,
                                                    const Allowed& allowed) {
   if (!got.same_shape(want))
     return ::testing::AssertionFailure() << "got " << got << ", expected " << want;
@@ -51,8 +49,7 @@ template <class Allowed>
 }
 
 // Element by element, relative plus absolute, by the dtype of `got`.
-[[nodiscard]] inline ::testing::AssertionResult is_near(const core::Tensor& got,
-                                                        const core::Tensor& want) {
+[[nodiscard]] inline ::testing::AssertionResult is_near(const Tensor& got, const Tensor& want) {
   const Tolerance t = tolerance(got.dtype());
   return is_within(got, want, [&](int64_t r, int64_t c) {
     return t.absolute + t.relative * std::abs(element(want, r, c));
@@ -60,9 +57,9 @@ template <class Allowed>
 }
 
 // A matrix product: |error| <= 8 eps (|A| |B|), `magnitude` being |A| |B|.
-[[nodiscard]] inline ::testing::AssertionResult is_product_near(const core::Tensor& got,
-                                                                const core::Tensor& want,
-                                                                const core::Tensor& magnitude) {
+[[nodiscard]] inline ::testing::AssertionResult is_product_near(const Tensor& got,
+                                                                const Tensor& want,
+                                                                const Tensor& magnitude) {
   const double factor = 8 * tolerance(got.dtype()).epsilon;
   return is_within(got, want,
                    [&](int64_t r, int64_t c) { return factor * element(magnitude, r, c); });
@@ -70,8 +67,8 @@ template <class Allowed>
 
 // A gradient tensor: ||a - b|| <= r ||b|| + r/1000 ||whole gradient||. A key bias has gradient zero
 // in theory and noise in practice; the second term is for those.
-[[nodiscard]] inline ::testing::AssertionResult is_gradient_near(const core::Tensor& got,
-                                                                 const core::Tensor& want,
+[[nodiscard]] inline ::testing::AssertionResult is_gradient_near(const Tensor& got,
+                                                                 const Tensor& want,
                                                                  double whole_norm) {
   if (!got.same_shape(want))
     return ::testing::AssertionFailure() << "got " << got << ", expected " << want;
@@ -91,14 +88,13 @@ template <class Allowed>
   return ::testing::AssertionSuccess();
 }
 
-[[nodiscard]] inline ::testing::AssertionResult has_same_bits(const core::Tensor& a,
-                                                              const core::Tensor& b) {
+[[nodiscard]] inline ::testing::AssertionResult has_same_bits(const Tensor& a, const Tensor& b) {
   if (!a.same_shape(b) || a.dtype() != b.dtype())
     return ::testing::AssertionFailure() << a << " against " << b;
-  const size_t row_bytes = size_t(a.cols() * core::size_of(a.dtype()));
+  const size_t row_bytes = size_t(a.cols() * size_of(a.dtype()));
   for (int64_t r = 0; r < a.rows(); ++r) {
-    if (std::memcmp(a.row<char>(0) + r * a.stride() * core::size_of(a.dtype()),
-                    b.row<char>(0) + r * b.stride() * core::size_of(b.dtype()), row_bytes) == 0)
+    if (std::memcmp(a.row<char>(0) + r * a.stride() * size_of(a.dtype()),
+                    b.row<char>(0) + r * b.stride() * size_of(b.dtype()), row_bytes) == 0)
       continue;
     for (int64_t c = 0; c < a.cols(); ++c)
       if (element(a, r, c) != element(b, r, c))

@@ -9,7 +9,7 @@
 #include "tests/support/grad_check.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::autograd {
 namespace {
 
 using support::normal;
@@ -35,16 +35,16 @@ struct Weights {
 
 // Every node hands the tensor it received on to two others, which then receive more.
 TEST(Tape, DoesNotCorruptGradientsSharedByADiamond) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(2, 4, DType::kF64, 1)),
             z = tape.leaf(normal(2, 4, DType::kF64, 2));
   const Tensor dy = normal(2, 4, DType::kF64, 3), kept = support::copy_of(dy);
 
-  const Var a = add_scaled(x, z);                 // both receive the same dy
-  const Var b = add_scaled(a, x);                 // 2 x + z
-  const Var c = add_scaled(a, b);                 // 3 x + 2 z
-  const Var y = add_scaled(c, add_scaled(x, c));  // 7 x + 4 z
+  const Var a = ops::add_scaled(x, z);                      // both receive the same dy
+  const Var b = ops::add_scaled(a, x);                      // 2 x + z
+  const Var c = ops::add_scaled(a, b);                      // 3 x + 2 z
+  const Var y = ops::add_scaled(c, ops::add_scaled(x, c));  // 7 x + 4 z
   tape.backward(y, dy);
 
   for (int64_t i = 0; i < 8; ++i) {
@@ -57,8 +57,8 @@ TEST(Tape, DoesNotCorruptGradientsSharedByADiamond) {
 TEST(Tape, AddsUpTheGradientsOfAVariableUsedTwiceByOneOp) {
   Weights w;
   const auto twice = [&](Tape&, const std::vector<Var>& in) {
-    const Var h = linear(in[0], w.w1, nullptr);
-    return linear(add_scaled(h, h, 2, 0.5), w.w1, nullptr);  // w1 twice as well
+    const Var h = ops::linear(in[0], w.w1, nullptr);
+    return ops::linear(ops::add_scaled(h, h, 2, 0.5), w.w1, nullptr);  // w1 twice as well
   };
 
   EXPECT_TRUE(support::gradients_match(twice, {normal(3, 4, DType::kF64, 1)}, nullptr));
@@ -70,11 +70,11 @@ TEST(Tape, GivesTheRightGradientsThroughADualStream) {
   const auto graph = [&](Tape&, const std::vector<Var>& in) {
     Var x = in[0], dual = in[0];
     for (const Parameter* p : {&w.w1, &w.w2, &w.w1}) {
-      const Var o = linear(x, *p, nullptr, {.relu = true});
-      dual = add_scaled(dual, o);
-      x = add_layer_norm(x, o, w.gain, w.bias, 1e-5);
+      const Var o = ops::linear(x, *p, nullptr, {.relu = true});
+      dual = ops::add_scaled(dual, o);
+      x = ops::add_layer_norm(x, o, w.gain, w.bias, 1e-5);
     }
-    return add_scaled(layer_norm(dual, w.gain, w.bias, 1e-7), x);
+    return ops::add_scaled(ops::layer_norm(dual, w.gain, w.bias, 1e-7), x);
   };
 
   EXPECT_TRUE(support::gradients_match(graph, {normal(3, 4, DType::kF64, 1)}, &w.store));
@@ -82,10 +82,11 @@ TEST(Tape, GivesTheRightGradientsThroughADualStream) {
 
 TEST(Tape, AnnouncesAParameterOnceAfterItsLastGradient) {
   Weights w;
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
-  const Var h = linear(linear(linear(x, w.w1, nullptr), w.w2, nullptr), w.w1, nullptr);
+  const Var h =
+      ops::linear(ops::linear(ops::linear(x, w.w1, nullptr), w.w2, nullptr), w.w1, nullptr);
   std::vector<std::string> announced;
   Tensor w1_then;
 
@@ -100,11 +101,11 @@ TEST(Tape, AnnouncesAParameterOnceAfterItsLastGradient) {
 
 TEST(Tape, AnnouncesAParameterWhoseOutputNobodyUsed) {
   Weights w;
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
-  (void)linear(x, w.w2, nullptr);
-  const Var y = linear(x, w.w1, nullptr);
+  (void)ops::linear(x, w.w2, nullptr);
+  const Var y = ops::linear(x, w.w1, nullptr);
   std::vector<std::string> announced;
 
   tape.backward(y, normal(3, 4, DType::kF64, 2),
@@ -116,13 +117,13 @@ TEST(Tape, AnnouncesAParameterWhoseOutputNobodyUsed) {
 
 TEST(Tape, ReturnsMemoryToTheMark) {
   Weights w;
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   const Tensor before = device->arena().bottom(1, 8, DType::kF64);
   const int64_t used = device->arena().used_bytes();
   {
     Tape tape(*device, DType::kF64, {});
     const Var x = tape.constant(normal(3, 4, DType::kF64, 1));
-    const Var y = add_layer_norm(linear(x, w.w1, nullptr), x, w.gain, w.bias, 1e-5);
+    const Var y = ops::add_layer_norm(ops::linear(x, w.w1, nullptr), x, w.gain, w.bias, 1e-5);
     EXPECT_GT(device->arena().used_bytes(), used);
 
     tape.backward(y, normal(3, 4, DType::kF64, 2));
@@ -131,19 +132,19 @@ TEST(Tape, ReturnsMemoryToTheMark) {
   }
   {
     Tape tape(*device, DType::kF64, {.recording = false});
-    (void)linear(tape.constant(normal(3, 4, DType::kF64, 1)), w.w1, nullptr);
+    (void)ops::linear(tape.constant(normal(3, 4, DType::kF64, 1)), w.w1, nullptr);
   }
   EXPECT_EQ(device->arena().used_bytes(), used) << "after a pass without backward";
 }
 
 TEST(Tape, WithoutRecordingMakesNoGradients) {
   Weights w;
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {.recording = false});
   const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
   int announced = 0;
 
-  tape.backward(linear(x, w.w1, nullptr), normal(3, 4, DType::kF64, 2),
+  tape.backward(ops::linear(x, w.w1, nullptr), normal(3, 4, DType::kF64, 2),
                 [&](const Parameter&) { ++announced; });
 
   EXPECT_TRUE(x.grad().is_empty());
@@ -152,8 +153,8 @@ TEST(Tape, WithoutRecordingMakesNoGradients) {
 }
 
 TEST(Tape, RefusesAGradientOfAnotherShapeAndADtypeTheDeviceHasNot) {
-  const auto reference = make_reference_device();
-  const auto cpu = make_cpu_device(1);
+  const auto reference = tensor::make_reference_device();
+  const auto cpu = tensor::make_cpu_device(1);
   Tape tape(*reference, DType::kF64, {});
   const Var x = tape.leaf(normal(2, 3, DType::kF64, 1));
 
@@ -210,4 +211,4 @@ TEST(GradCheck, SeesAWrongADeadAndANanGradient) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::autograd

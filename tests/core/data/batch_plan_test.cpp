@@ -11,7 +11,7 @@
 #include "core/base/philox.h"
 #include "tests/core/data/data_support.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 using ::testing::AllOf;
@@ -288,4 +288,4 @@ TEST(EvaluationPlan, RefusesAPairOverMicroTokensAndTakesNoPairs) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -5,7 +5,7 @@
 
 #include "tests/core/data/data_support.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 using ::testing::AllOf;
@@ -41,7 +41,7 @@ TEST(Corpus, LineSeparatorsOtherThanLineFeedNeverShiftASide) {
 }
 
 TEST(Corpus, StopsAtABadLineWithItsPlaceAndTheRemedy) {
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   const auto error = [](std::string source, std::string target) {
     return error_of<DataError>([&] {
       (void)training_corpus(files(std::move(source), std::move(target)), OnBadLine::kFail);
@@ -59,7 +59,7 @@ TEST(Corpus, StopsAtABadLineWithItsPlaceAndTheRemedy) {
 }
 
 TEST(Corpus, DropsAndCountsEveryPairThatCannotBeUsed) {
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   const std::string huge(2'000'000, 'x');
   const CorpusFiles bad = files("gut\n\n \t\nleer\n\xFF\ncr\r\nn\0l\n"s + huge + "\nkurz\nende\n",
                                 "good\na\nb\n  \nc\nd\ne\nf\n" + huge + "\nend\n");
@@ -128,4 +128,4 @@ TEST(Corpus, DecoderOnlyReadsTheTargetSideAlone) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::data

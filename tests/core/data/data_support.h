@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core::testing {
+namespace fathom::data::testing {
 
 // Gone, with all in it, when the test ends.
 class TemporaryDirectory {
@@ -79,4 +79,4 @@ inline std::string sentences(int n, bool german) {
   return all;
 }
 
-}  // namespace fathom::core::testing
+}  // namespace fathom::data::testing

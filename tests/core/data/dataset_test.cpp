@@ -10,7 +10,7 @@
 #include "core/data/mapped_file.h"
 #include "tests/core/data/data_support.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 using ::testing::AllOf;
@@ -164,4 +164,4 @@ TEST(UnigramEntropy, CountsEosAndIsInNats) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::data

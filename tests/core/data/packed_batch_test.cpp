@@ -5,7 +5,7 @@
 
 #include "tests/core/data/data_support.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 using ::testing::ElementsAre;
@@ -92,15 +92,15 @@ TEST(PackedBatch, RefusesWhatDoesNotFit) {
 
 TEST(Segments, LieBehindEachOther) {
   const std::vector<int32_t> lengths{3, 0, 2};
-  const Segments segments = Segments::from_lengths(lengths);
+  const kernels::Segments segments = kernels::Segments::from_lengths(lengths);
 
   EXPECT_THAT(segments.begin, ElementsAre(0, 3, 3));
   EXPECT_THAT(segments.length, ElementsAre(3, 0, 2));
   EXPECT_EQ(segments.total, 5);
   EXPECT_EQ(segments.count(), 3);
   EXPECT_EQ(segments.longest(), 3);
-  EXPECT_EQ(Segments{}.longest(), 0);
+  EXPECT_EQ(kernels::Segments{}.longest(), 0);
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::data

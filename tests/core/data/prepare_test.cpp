@@ -11,7 +11,7 @@
 
 #include "tests/core/data/data_support.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 using ::testing::AllOf;
@@ -353,4 +353,4 @@ TEST_F(Prepare, SaysWhenTheDiskRefuses) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::data

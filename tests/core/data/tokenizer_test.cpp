@@ -7,7 +7,7 @@
 
 #include "tests/core/data/data_support.h"
 
-namespace fathom::core {
+namespace fathom::data {
 namespace {
 
 using ::testing::AllOf;
@@ -152,4 +152,4 @@ TEST(Tokenizer, RefusesNothingToLearnFrom) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::data

@@ -6,7 +6,7 @@
 #include "core/tensor/peak.h"
 #include "tests/core/model/model_support.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 // Every matrix is used once for each row that passes it; attention adds its two products.
@@ -20,16 +20,16 @@ double multiply_adds(const ModelConfig& config, double S, double T) {
   }
   sum += T * double(config.vocabulary_size * config.width);  // the output projection
   const double d = double(config.width);
-  for (const BlockContext& block : model.blocks()) {
-    const double own = block.stack == StackKind::kEncoder ? S : T;
-    if (block.kind == BlockKind::kSelfAttention) sum += 2 * own * own * d;
-    if (block.kind == BlockKind::kCrossAttention) sum += 2 * T * S * d;
+  for (const topology::BlockContext& block : model.blocks()) {
+    const double own = block.stack == topology::StackKind::kEncoder ? S : T;
+    if (block.kind == topology::BlockKind::kSelfAttention) sum += 2 * own * own * d;
+    if (block.kind == topology::BlockKind::kCrossAttention) sum += 2 * T * S * d;
   }
   return sum;
 }
 
 TEST(TrainingFlops, AreSixPerMultiplyAddOfTheForwardPass) {
-  const PairLengths lengths{.source = {5, 9, 3}, .target = {7, 2, 4}};
+  const data::PairLengths lengths{.source = {5, 9, 3}, .target = {7, 2, 4}};
   for (const auto& [encoder, decoder] : {std::pair{2, 3}, {1, 1}, {0, 4}}) {
     ModelConfig config = small_config("residual", encoder, decoder);
     const auto source = [&](size_t i) { return encoder > 0 ? lengths.source[i] : 0; };
@@ -42,10 +42,10 @@ TEST(TrainingFlops, AreSixPerMultiplyAddOfTheForwardPass) {
 }
 
 TEST(MeasuredPeak, IsThatOfAMultiplyAddUnit) {
-  const double one = measured_peak_flops(1);
+  const double one = tensor::measured_peak_flops(1);
   EXPECT_GT(one, 1e9);   // a core of 1 GHz does one multiply-add of 8 lanes in 16 cycles
   EXPECT_LT(one, 1e12);  // and none does 2 of 16 lanes at 16 GHz
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -10,7 +10,7 @@
 #include "tests/core/model/model_support.h"
 #include "tests/support/expect_error.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 using Sequences = std::vector<std::vector<int32_t>>;
@@ -31,11 +31,11 @@ template <class F>
 std::unique_ptr<Model> trained(const std::set<std::vector<int32_t>>& held_out, int steps,
                                const F& target_of) {
   auto model = std::make_unique<Model>(task_config(), DType::kF32);
-  const auto device = make_cpu_device(1);
-  Adam adam({}, model->transformer.parameters().size(), DType::kF32);
+  const auto device = tensor::make_cpu_device(1);
+  optim::Adam adam({}, model->transformer.parameters().size(), DType::kF32);
   for (int step = 1; step <= steps; ++step) {
-    std::vector<TokenPair> pairs;
-    for (TokenPair& p : random_pairs(64, kFirst, kVocabulary, 1, 6, uint64_t(step) + 100)) {
+    std::vector<data::TokenPair> pairs;
+    for (data::TokenPair& p : random_pairs(64, kFirst, kVocabulary, 1, 6, uint64_t(step) + 100)) {
       if (held_out.contains(p.source)) continue;
       p.target = target_of(p.source);
       pairs.push_back(std::move(p));
@@ -50,7 +50,8 @@ std::unique_ptr<Model> trained(const std::set<std::vector<int32_t>>& held_out, i
 // Lengths 3 to 6: of the shorter ones too few exist to hold any back.
 Sequences unseen_sequences() {
   std::set<std::vector<int32_t>> distinct;
-  for (TokenPair& p : random_pairs(200, kFirst, kVocabulary, 3, 6, 7)) distinct.insert(p.source);
+  for (data::TokenPair& p : random_pairs(200, kFirst, kVocabulary, 3, 6, 7))
+    distinct.insert(p.source);
   return {distinct.begin(), distinct.end()};
 }
 
@@ -58,9 +59,9 @@ template <class F>
 void expect_learns(int steps, const F& target_of) {
   const Sequences sources = unseen_sequences();
   const auto model = trained({sources.begin(), sources.end()}, steps, target_of);
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
 
-  const Sequences outputs = greedy_decode(model->transformer, *device, sources);
+  const Sequences outputs = decode::greedy_decode(model->transformer, *device, sources);
 
   size_t right = 0;
   for (size_t i = 0; i < sources.size(); ++i) right += outputs[i] == target_of(sources[i]);
@@ -88,9 +89,9 @@ TEST_P(Depth, OfFortyEightAndFortyEightLayersTrains) {
   config.heads = 2;
   config.ffn_width = 32;
   Model model(config, DType::kF32);
-  const auto device = make_cpu_device(1);
-  Adam adam({}, model.transformer.parameters().size(), DType::kF32);
-  const PackedBatch batch = pack_all(random_pairs(6, 2, 23, 2, 8, 1), false);
+  const auto device = tensor::make_cpu_device(1);
+  optim::Adam adam({}, model.transformer.parameters().size(), DType::kF32);
+  const data::PackedBatch batch = pack_all(random_pairs(6, 2, 23, 2, 8, 1), false);
 
   std::vector<double> losses;
   for (int step = 0; step < 12; ++step) {
@@ -117,15 +118,16 @@ class GreedyDecode : public ::testing::Test {
   static Transformer& model() { return model_->transformer; }
   static Sequences sources() {
     Sequences all;
-    for (TokenPair& p : random_pairs(70, kFirst, kVocabulary, 1, 9, 77)) all.push_back(p.source);
+    for (data::TokenPair& p : random_pairs(70, kFirst, kVocabulary, 1, 9, 77))
+      all.push_back(p.source);
     return all;
   }
   // The definition: the whole prefix again for every token, no cache, one sentence alone.
   static std::vector<int32_t> naive(const std::vector<int32_t>& source, int64_t limit) {
-    const auto device = make_cpu_device(1);
+    const auto device = tensor::make_cpu_device(1);
     std::vector<int32_t> target;
     while (int64_t(target.size()) < limit) {
-      const PackedBatch batch = pack_all({{source, target}}, false);
+      const data::PackedBatch batch = pack_all({{source, target}}, false);
       Tape tape(*device, DType::kF32, {.recording = false, .fixed_tiles = true, .dropping = false});
       const Var memory =
           model().encode(tape, batch.source, batch.source_position, {}, batch.source_segments);
@@ -137,7 +139,7 @@ class GreedyDecode : public ::testing::Test {
       const Tensor logits = model().logits(decoded).value();
       const float* z = logits.row<float>(logits.rows() - 1);
       const int32_t best = int32_t(std::max_element(z, z + logits.cols()) - z);
-      if (best == kEndOfSentence) break;
+      if (best == data::kEndOfSentence) break;
       target.push_back(best);
     }
     return target;
@@ -148,9 +150,9 @@ class GreedyDecode : public ::testing::Test {
 };
 
 TEST_F(GreedyDecode, IsTheBestTokenAfterEveryPrefix) {
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
 
-  const Sequences outputs = greedy_decode(model(), *device, sources());
+  const Sequences outputs = decode::greedy_decode(model(), *device, sources());
 
   std::set<size_t> lengths;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -162,37 +164,37 @@ TEST_F(GreedyDecode, IsTheBestTokenAfterEveryPrefix) {
 }
 
 TEST_F(GreedyDecode, DoesNotDependOnTheBatch) {
-  const auto device = make_cpu_device(2);
+  const auto device = tensor::make_cpu_device(2);
   Sequences order = sources();
-  const Sequences together = greedy_decode(model(), *device, order);
+  const Sequences together = decode::greedy_decode(model(), *device, order);
   std::reverse(order.begin(), order.end());
 
-  Sequences backwards = greedy_decode(model(), *device, order);
+  Sequences backwards = decode::greedy_decode(model(), *device, order);
   std::reverse(backwards.begin(), backwards.end());
 
   EXPECT_EQ(backwards, together);
   for (size_t i = 0; i < order.size(); ++i)
-    EXPECT_EQ(greedy_decode(model(), *device, {sources()[i]})[0], together[i]) << i;
+    EXPECT_EQ(decode::greedy_decode(model(), *device, {sources()[i]})[0], together[i]) << i;
 }
 
 TEST_F(GreedyDecode, TurnsEmptySourcesIntoEmptyTargetsInPlace) {
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
   const Sequences some = sources();
 
-  const Sequences outputs = greedy_decode(model(), *device, {{}, some[0], {}, some[1], {}});
+  const Sequences outputs = decode::greedy_decode(model(), *device, {{}, some[0], {}, some[1], {}});
 
   ASSERT_EQ(outputs.size(), 5u);
-  const Sequences alone = greedy_decode(model(), *device, {some[0], some[1]});
+  const Sequences alone = decode::greedy_decode(model(), *device, {some[0], some[1]});
   EXPECT_EQ(outputs, (Sequences{{}, alone[0], {}, alone[1], {}}));
-  EXPECT_TRUE(greedy_decode(model(), *device, {}).empty());
-  EXPECT_EQ(greedy_decode(model(), *device, {{}}), Sequences{{}});
+  EXPECT_TRUE(decode::greedy_decode(model(), *device, {}).empty());
+  EXPECT_EQ(decode::greedy_decode(model(), *device, {{}}), Sequences{{}});
 }
 
 TEST_F(GreedyDecode, StopsAtTheLimitOfLength) {
-  const auto device = make_cpu_device(1);
-  for (const GreedyOptions options :
-       {GreedyOptions{0.5, 1}, GreedyOptions{0, 3}, GreedyOptions{1, 0}}) {
-    const Sequences outputs = greedy_decode(model(), *device, sources(), options);
+  const auto device = tensor::make_cpu_device(1);
+  for (const decode::GreedyOptions options :
+       {decode::GreedyOptions{0.5, 1}, decode::GreedyOptions{0, 3}, decode::GreedyOptions{1, 0}}) {
+    const Sequences outputs = decode::greedy_decode(model(), *device, sources(), options);
 
     size_t at_limit = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -207,21 +209,21 @@ TEST_F(GreedyDecode, StopsAtTheLimitOfLength) {
 }
 
 TEST_F(GreedyDecode, OfNoTokensAtAllIsEmpty) {
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
 
-  const Sequences outputs = greedy_decode(model(), *device, {{2, 3}, {4}}, {0, 0});
+  const Sequences outputs = decode::greedy_decode(model(), *device, {{2, 3}, {4}}, {0, 0});
 
   EXPECT_EQ(outputs, (Sequences{{}, {}}));
 }
 
 TEST_F(GreedyDecode, RefusesAModelWithoutSource) {
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
   Transformer decoder(small_config("pre-ln", 0, 1), DType::kF32);
 
   EXPECT_TRUE(support::throws_with<InvalidArgument>(
       "greedy_decode: a decoder-only model has no source to translate",
-      [&] { (void)greedy_decode(decoder, *device, {{2}}); }));
+      [&] { (void)decode::greedy_decode(decoder, *device, {{2}}); }));
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::model

@@ -9,12 +9,12 @@
 #include "core/optim/adam.h"
 #include "tests/support/random_tensor.h"
 
-namespace fathom::core {
+namespace fathom::model {
 
 // Pairs of random tokens in [first, vocabulary), lengths in [shortest, longest], without EOS.
-[[nodiscard]] inline std::vector<TokenPair> random_pairs(int64_t count, int32_t first,
-                                                         int32_t vocabulary, int32_t shortest,
-                                                         int32_t longest, uint64_t seed) {
+[[nodiscard]] inline std::vector<data::TokenPair> random_pairs(int64_t count, int32_t first,
+                                                               int32_t vocabulary, int32_t shortest,
+                                                               int32_t longest, uint64_t seed) {
   const PhiloxStream stream(seed, "test pairs");
   uint64_t at = 0;
   const auto below = [&](int32_t n) { return int32_t(stream.bits(at++) % uint64_t(n)); };
@@ -23,7 +23,7 @@ namespace fathom::core {
     for (int32_t& t : tokens) t = first + below(vocabulary - first);
     return tokens;
   };
-  std::vector<TokenPair> pairs;
+  std::vector<data::TokenPair> pairs;
   for (int64_t i = 0; i < count; ++i) {
     std::vector<int32_t> source = sentence();
     pairs.push_back({std::move(source), sentence()});
@@ -31,13 +31,14 @@ namespace fathom::core {
   return pairs;
 }
 
-[[nodiscard]] inline PackedBatch pack_all(std::vector<TokenPair> pairs, bool decoder_only) {
+[[nodiscard]] inline data::PackedBatch pack_all(std::vector<data::TokenPair> pairs,
+                                                bool decoder_only) {
   if (decoder_only)
-    for (TokenPair& p : pairs) p.source.clear();
-  const Dataset data = Dataset::from_pairs(pairs, decoder_only);
+    for (data::TokenPair& p : pairs) p.source.clear();
+  const data::Dataset data = data::Dataset::from_pairs(pairs, decoder_only);
   std::vector<int64_t> all;
   for (int64_t i = 0; i < data.size(); ++i) all.push_back(i);
-  return pack(data, all);
+  return data::pack(data, all);
 }
 
 [[nodiscard]] inline ModelConfig small_config(const std::string& topology, int encoder_layers,
@@ -62,19 +63,19 @@ struct Model {
 
   Model(const ModelConfig& config, DType dtype, uint64_t seed = 1) : transformer(config, dtype) {
     transformer.initialise(seed);
-    gradient = allocate_flat(transformer.parameters().size(), dtype);
+    gradient = autograd::allocate_flat(transformer.parameters().size(), dtype);
     transformer.parameters().bind_gradients(gradient);
   }
 
   // The objective per target token; leaves its gradient in `gradient` (added to what is there with
   // `is_adding`). The sum is divided by `divisor`, or by the batch's target tokens when that is 0.
-  double loss(Device& device, const PackedBatch& batch, DropoutStep dropout = {},
+  double loss(Device& device, const data::PackedBatch& batch, kernels::DropoutStep dropout = {},
               double smoothing = 0.1, bool is_adding = false, double divisor = 0) {
     const DType dtype = transformer.parameters().dtype();
     if (!is_adding) std::memset(gradient.raw(), 0, size_t(gradient.numel() * size_of(dtype)));
     Tape tape(device, dtype, {.dropout = dropout});
     const double weight = 1 / (divisor > 0 ? divisor : double(batch.target.size()));
-    const TokenLosses losses = transformer.losses(tape, batch, smoothing, weight);
+    const ops::TokenLosses losses = transformer.losses(tape, batch, smoothing, weight);
     double sum = 0;
     for (int64_t t = 0; t < losses.smooth.cols(); ++t)
       sum += weight *
@@ -84,4 +85,4 @@ struct Model {
   }
 };
 
-}  // namespace fathom::core
+}  // namespace fathom::model

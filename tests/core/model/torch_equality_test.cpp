@@ -10,7 +10,7 @@
 
 #include "tests/core/model/model_support.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,16 +40,16 @@ void write_doubles(const fs::path& file, const Tensor& t) {
 void write_case(const fs::path& directory, const ModelConfig& config, double smoothing) {
   fs::create_directories(directory);
   const bool decoder_only = config.kind == ModelKind::kDecoder;
-  const std::vector<TokenPair> pairs = random_pairs(5, 2, int32_t(config.vocabulary_size), 1, 9,
-                                                    hash_name(directory.filename().string()));
-  const PackedBatch batch = pack_all(pairs, decoder_only);
+  const std::vector<data::TokenPair> pairs = random_pairs(
+      5, 2, int32_t(config.vocabulary_size), 1, 9, hash_name(directory.filename().string()));
+  const data::PackedBatch batch = pack_all(pairs, decoder_only);
   Model model(config, DType::kF64, 3);
   // Gains, biases and all else away from their special first values.
   const Tensor& weights = model.transformer.parameters().weights();
   const PhiloxStream noise(5, "noise");
   for (int64_t i = 0; i < weights.numel(); ++i)
     weights.data<double>()[i] += 0.1 * noise.normal(uint64_t(i));
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
 
   const double loss = model.loss(*device, batch, {}, smoothing);
 
@@ -63,7 +63,7 @@ void write_case(const fs::path& directory, const ModelConfig& config, double smo
   index["activation"] = config.activation == Activation::kRelu ? "relu" : "gelu";
   index["smoothing"] = smoothing;
   index["loss"] = loss;
-  for (const TokenPair& p : pairs) {
+  for (const data::TokenPair& p : pairs) {
     index["source"].push_back(decoder_only ? std::vector<int32_t>{} : p.source);
     index["target"].push_back(p.target);
   }
@@ -115,4 +115,4 @@ TEST(Transformer, EqualsAnIndependentPyTorchModelInLossAndEveryGradient) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::model

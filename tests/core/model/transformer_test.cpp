@@ -11,7 +11,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::model {
 namespace {
 
 using Shape = std::vector<int64_t>;
@@ -227,14 +227,14 @@ class EveryTopology : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(EveryTopology, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const PackedBatch batch = pack_all(random_pairs(40, 2, 600, 1, 20, 3), false);
+  const data::PackedBatch batch = pack_all(random_pairs(40, 2, 600, 1, 20, 3), false);
   Model model(config(), DType::kF32);
-  const auto one = make_cpu_device(1);
+  const auto one = tensor::make_cpu_device(1);
   const double want_loss = model.loss(*one, batch, {.seed = 1, .step = 2});
   const Tensor want = support::copy_of(model.gradient);
   ASSERT_GT(support::norm_of(want), 0);
   for (const int threads : {1, 2, 3}) {
-    const auto many = make_cpu_device(threads);
+    const auto many = tensor::make_cpu_device(threads);
 
     const double loss = model.loss(*many, batch, {.seed = 1, .step = 2});
 
@@ -245,15 +245,16 @@ TEST_P(EveryTopology, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 // Masks depend on sentence and position, so this holds with dropout on.
 TEST_P(EveryTopology, SumsTheSameGradientOverOneBatchOrTwo) {
-  const std::vector<TokenPair> pairs = random_pairs(9, 2, 600, 1, 20, 4);
-  const Dataset data = Dataset::from_pairs(pairs, false);
+  const std::vector<data::TokenPair> pairs = random_pairs(9, 2, 600, 1, 20, 4);
+  const data::Dataset data = data::Dataset::from_pairs(pairs, false);
   const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8}, odd = {7, 3, 5, 1},
                              even = {0, 2, 4, 6, 8};
-  const PackedBatch whole = pack(data, all), first = pack(data, odd), second = pack(data, even);
+  const data::PackedBatch whole = data::pack(data, all), first = data::pack(data, odd),
+                          second = data::pack(data, even);
   const double tokens = double(whole.target.size());
-  const DropoutStep step = {.seed = 1, .step = 2};
+  const kernels::DropoutStep step = {.seed = 1, .step = 2};
   Model model(config(), DType::kF32);
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
   const double want_loss = model.loss(*device, whole, step);
   const Tensor want = support::copy_of(model.gradient);
 
@@ -270,16 +271,16 @@ TEST_P(EveryTopology, SumsTheSameGradientOverOneBatchOrTwo) {
 }
 
 TEST_P(EveryTopology, OnTheCpuEqualsTheReference) {
-  const PackedBatch batch = pack_all(random_pairs(6, 2, 600, 1, 12, 5), false);
+  const data::PackedBatch batch = pack_all(random_pairs(6, 2, 600, 1, 12, 5), false);
   for (const Activation activation : {Activation::kRelu, Activation::kGelu}) {
     ModelConfig c = config();
     c.activation = activation;
     Model model(c, DType::kF32);
-    const DropoutStep step = {.seed = 3, .step = 4};
-    const double want_loss = model.loss(*make_reference_device(), batch, step);
+    const kernels::DropoutStep step = {.seed = 3, .step = 4};
+    const double want_loss = model.loss(*tensor::make_reference_device(), batch, step);
     const Tensor want = support::copy_of(model.gradient);
 
-    const double loss = model.loss(*make_cpu_device(1), batch, step);
+    const double loss = model.loss(*tensor::make_cpu_device(1), batch, step);
 
     EXPECT_NEAR(loss, want_loss, 1e-5 * want_loss);
     const double norm = support::norm_of(want);
@@ -296,10 +297,10 @@ TEST_P(EveryTopology, AnnouncesEveryParameterOnceAndAfterItsLastGradient) {
     ModelConfig c = config();
     c.share_embeddings = share;
     Model model(c, DType::kF32);
-    const auto device = make_cpu_device(1);
-    const PackedBatch batch = pack_all(random_pairs(3, 2, 600, 1, 12, 5), false);
+    const auto device = tensor::make_cpu_device(1);
+    const data::PackedBatch batch = pack_all(random_pairs(3, 2, 600, 1, 12, 5), false);
     Tape tape(*device, DType::kF32, {});
-    const TokenLosses losses = model.transformer.losses(tape, batch, 0.1, 0.1);
+    const ops::TokenLosses losses = model.transformer.losses(tape, batch, 0.1, 0.1);
     std::map<std::string, Tensor> announced;
 
     tape.backward(losses.loss, {}, [&](const Parameter& p) {
@@ -317,9 +318,10 @@ TEST_P(EveryTopology, AnnouncesEveryParameterOnceAndAfterItsLastGradient) {
 // Which elements of every block's output were dropped.
 class MaskObserver final : public BlockObserver {
  public:
-  void on_block(const BlockContext& block, const Tensor&, const Tensor& o, const Tensor&) override {
-    if (block.stack == StackKind::kEncoder) return;
-    std::vector<bool>& mask = masks[name_of(block)];
+  void on_block(const topology::BlockContext& block, const Tensor&, const Tensor& o,
+                const Tensor&) override {
+    if (block.stack == topology::StackKind::kEncoder) return;
+    std::vector<bool>& mask = masks[topology::name_of(block)];
     for (int64_t i = 0; i < o.numel(); ++i) mask.push_back(o.data<float>()[i] == 0);
   }
   std::map<std::string, std::vector<bool>> masks;
@@ -330,8 +332,8 @@ TEST_P(EveryTopology, DropsOtherElementsInEveryBlock) {
   ModelConfig c = config();
   c.dropout = 0.5;
   Model model(c, DType::kF32);
-  const auto device = make_cpu_device(1);
-  const PackedBatch batch = pack_all(random_pairs(12, 2, 600, 10, 20, 5), false);
+  const auto device = tensor::make_cpu_device(1);
+  const data::PackedBatch batch = pack_all(random_pairs(12, 2, 600, 10, 20, 5), false);
   Tape tape(*device, DType::kF32, {.dropout = {.seed = 1, .step = 2}});
   MaskObserver observer;
 
@@ -350,8 +352,8 @@ TEST_P(EveryTopology, DropsOtherElementsInEveryBlock) {
 
 TEST_P(EveryTopology, ReturnsItsMemoryToTheMarkAfterBackward) {
   Model model(config(), DType::kF32);
-  const auto device = make_cpu_device(1);
-  const PackedBatch batch = pack_all(random_pairs(5, 2, 600, 1, 12, 5), false);
+  const auto device = tensor::make_cpu_device(1);
+  const data::PackedBatch batch = pack_all(random_pairs(5, 2, 600, 1, 12, 5), false);
 
   model.loss(*device, batch);
   const int64_t peak = device->arena().peak_bytes();
@@ -362,7 +364,7 @@ TEST_P(EveryTopology, ReturnsItsMemoryToTheMarkAfterBackward) {
   EXPECT_EQ(device->arena().peak_bytes(), peak) << "memory grows from step to step";
 }
 
-INSTANTIATE_TEST_SUITE_P(Topologies, EveryTopology, ::testing::ValuesIn(topology_names()),
+INSTANTIATE_TEST_SUITE_P(Topologies, EveryTopology, ::testing::ValuesIn(topology::topology_names()),
                          [](const auto& topology) {
                            std::string name = topology.param;
                            std::erase(name, '-');
@@ -370,4 +372,4 @@ INSTANTIATE_TEST_SUITE_P(Topologies, EveryTopology, ::testing::ValuesIn(topology
                          });
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::model

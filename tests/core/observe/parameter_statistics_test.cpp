@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fathom::core {
+namespace fathom::observe {
 namespace {
 
 // Two blocks of a decoder with three parameters, and one that belongs to neither.
@@ -17,7 +17,7 @@ class Statistics : public ::testing::TestWithParam<DType> {
     store_.add("decoder.1.self_attention.qkv.weight", Role::kAttentionIn, {35, 2});
     store_.add("decoder.1.feed_forward.fc1.bias", Role::kBias, {5});
     store_.freeze();
-    gradient_ = allocate_flat(store_.size(), GetParam());
+    gradient_ = autograd::allocate_flat(store_.size(), GetParam());
     fill(gradient_, "embedding.weight", 9);
   }
   void set(const Tensor& flat, const std::string& name, int64_t i, double value) {
@@ -31,9 +31,9 @@ class Statistics : public ::testing::TestWithParam<DType> {
   ParameterStore store_;
   ThreadPool pool_;
   Tensor gradient_;
-  std::vector<BlockContext> blocks_ = {
-      {.stack = StackKind::kDecoder, .kind = BlockKind::kSelfAttention},
-      {.stack = StackKind::kDecoder, .kind = BlockKind::kFeedForward}};
+  std::vector<topology::BlockContext> blocks_ = {
+      {.stack = topology::StackKind::kDecoder, .kind = topology::BlockKind::kSelfAttention},
+      {.stack = topology::StackKind::kDecoder, .kind = topology::BlockKind::kFeedForward}};
   const std::string gain_ = "decoder.1.self_attention.norm.gain",
                     qkv_ = "decoder.1.self_attention.qkv.weight",
                     bias_ = "decoder.1.feed_forward.fc1.bias";
@@ -46,12 +46,13 @@ TEST_P(Statistics, AreThoseOfTheWholeBlock) {
   fill(store_.weights(), gain_, 1);
   fill(store_.weights(), qkv_, 0.5);
   fill(store_.weights(), bias_, 2);
-  Adam adam({.epsilon = 1e-30}, store_.size(), GetParam());
+  optim::Adam adam({.epsilon = 1e-30}, store_.size(), GetParam());
   const double rate = 1e-3;
   adam.step(pool_, store_.weights(), gradient_, rate, 1);
 
-  const std::vector<ParameterStatistics> s = parameter_statistics(
-      pool_, store_, blocks_, gradient_, squared_norms(pool_, store_, gradient_), adam, rate);
+  const std::vector<ParameterStatistics> s =
+      parameter_statistics(pool_, store_, blocks_, gradient_,
+                           optim::squared_norms(pool_, store_, gradient_), adam, rate);
 
   ASSERT_EQ(s.size(), 2u);
   EXPECT_NEAR(s[0].gradient_norm, std::sqrt(2 * 9 + 16.), 1e-12);
@@ -78,7 +79,7 @@ TEST_P(Statistics, FindTheBlocksThatAreNotFinite) {
     set(gradient_, bias_, 4, Limits::quiet_NaN());
     auto bad = nonfinite_blocks(pool_, store_, blocks_, gradient_);
     ASSERT_EQ(bad.size(), 1u);
-    EXPECT_EQ(name_of(bad[0].block), "decoder.1.feed_forward");
+    EXPECT_EQ(topology::name_of(bad[0].block), "decoder.1.feed_forward");
     EXPECT_EQ(bad[0].entries, 1);
 
     set(gradient_, gain_, 0, Limits::infinity());
@@ -92,4 +93,4 @@ TEST_P(Statistics, FindTheBlocksThatAreNotFinite) {
 INSTANTIATE_TEST_SUITE_P(Types, Statistics, ::testing::Values(DType::kF32, DType::kF64));
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::observe

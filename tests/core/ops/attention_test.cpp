@@ -6,7 +6,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 using support::normal;
@@ -17,8 +17,9 @@ struct Attended {
   Tensor y, lse;
 };
 
-Attended attend(const Kernels& kernels, const Tensor& q, const Tensor& k, const Tensor& v,
-                const Segments& queries, const Segments& keys, int64_t heads, bool causal) {
+Attended attend(const kernels::Kernels& kernels, const Tensor& q, const Tensor& k, const Tensor& v,
+                const kernels::Segments& queries, const kernels::Segments& keys, int64_t heads,
+                bool causal) {
   ThreadPool pool(1);
   Attended out = {zeros(q.rows(), q.cols(), q.dtype()), zeros(q.rows(), heads, q.dtype())};
   kernels.attention_forward(pool, {.q = q,
@@ -39,12 +40,12 @@ TEST(Attention, OnTheCpuEqualsTheReferenceElementByElement) {
       const int64_t heads = 2, C = heads * d;
       const Rows rows({1, 31, 33, 200});
       const Tensor qkv = rows.normal(3 * C, DType::kF32, 1);
-      const auto run = [&](const Kernels& kernels) {
+      const auto run = [&](const kernels::Kernels& kernels) {
         return attend(kernels, qkv.columns(0, C), qkv.columns(C, C), qkv.columns(2 * C, C),
                       rows.segments, rows.segments, heads, causal);
       };
 
-      const Attended want = run(reference::kernels()), got = run(cpu::kernels());
+      const Attended want = run(kernels::reference::kernels()), got = run(kernels::cpu::kernels());
 
       EXPECT_TRUE(support::is_near(got.y, want.y)) << "head width " << d;
       EXPECT_TRUE(support::is_near(got.lse, want.lse)) << "head width " << d;
@@ -53,9 +54,9 @@ TEST(Attention, OnTheCpuEqualsTheReferenceElementByElement) {
 }
 
 TEST(Attention, ToASingleKeyIsItsValue) {
-  for (const Kernels& kernels : {reference::kernels(), cpu::kernels()}) {
-    const Segments queries = Segments::from_lengths(std::vector<int32_t>{2, 3});
-    const Segments keys = Segments::from_lengths(std::vector<int32_t>{1, 1});
+  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
+    const kernels::Segments queries = kernels::Segments::from_lengths(std::vector<int32_t>{2, 3});
+    const kernels::Segments keys = kernels::Segments::from_lengths(std::vector<int32_t>{1, 1});
     const Tensor v = normal(2, 6, DType::kF32, 3);
 
     const Attended out = attend(kernels, normal(5, 6, DType::kF32, 1), normal(2, 6, DType::kF32, 2),
@@ -67,8 +68,8 @@ TEST(Attention, ToASingleKeyIsItsValue) {
 }
 
 TEST(Attention, OfZeroQueriesAveragesTheValuesItMaySee) {
-  for (const Kernels& kernels : {reference::kernels(), cpu::kernels()}) {
-    const Segments rows = Segments::from_lengths(std::vector<int32_t>{3, 10});
+  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
+    const kernels::Segments rows = kernels::Segments::from_lengths(std::vector<int32_t>{3, 10});
     const Tensor v = support::filled(13, 4, DType::kF32, [](auto r, auto) { return double(r); });
 
     const Attended out = attend(kernels, zeros(13, 4, DType::kF32), normal(13, 4, DType::kF32, 2),
@@ -83,10 +84,10 @@ TEST(Attention, OfZeroQueriesAveragesTheValuesItMaySee) {
 }
 
 TEST(Attention, ScalesScoresByTheRootOfTheHeadWidth) {
-  for (const Kernels& kernels : {reference::kernels(), cpu::kernels()}) {
+  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
     const int64_t d = 16;
-    const Segments query = Segments::from_lengths(std::vector<int32_t>{1});
-    const Segments keys = Segments::from_lengths(std::vector<int32_t>{2});
+    const kernels::Segments query = kernels::Segments::from_lengths(std::vector<int32_t>{1});
+    const kernels::Segments keys = kernels::Segments::from_lengths(std::vector<int32_t>{2});
     const Tensor q = support::filled(1, d, DType::kF32, [](auto, auto) { return 0.5; });
     const Tensor k =
         support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 0.5 : 0; });
@@ -100,7 +101,7 @@ TEST(Attention, ScalesScoresByTheRootOfTheHeadWidth) {
 }
 
 TEST(Attention, SurvivesScoresFarOutsideTheRangeOfExp) {
-  for (const Kernels& kernels : {reference::kernels(), cpu::kernels()}) {
+  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
     const Rows rows({9});
     const Tensor big = normal(9, 8, DType::kF32, 1, 100);
 
@@ -113,10 +114,10 @@ TEST(Attention, SurvivesScoresFarOutsideTheRangeOfExp) {
 
 // In a cache, segments have room between them and the rows there are unwritten.
 TEST(Attention, ReadsNoRowOutsideTheSegments) {
-  for (const Kernels& kernels : {reference::kernels(), cpu::kernels()}) {
+  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
     const Tensor q = normal(2, 6, DType::kF32, 1), kv = normal(10, 12, DType::kF32, 2);
-    const Segments queries = Segments::from_lengths(std::vector<int32_t>{1, 1});
-    Segments keys;
+    const kernels::Segments queries = kernels::Segments::from_lengths(std::vector<int32_t>{1, 1});
+    kernels::Segments keys;
     keys.begin = {0, 5};
     keys.length = {3, 2};
     const Attended want =
@@ -132,11 +133,11 @@ TEST(Attention, ReadsNoRowOutsideTheSegments) {
 }
 
 TEST(Attention, RefusesShapesThatDoNotFit) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
-  const Segments five = Segments::from_lengths(std::vector<int32_t>{2, 3});
-  const Segments one = Segments::from_lengths(std::vector<int32_t>{5});
-  const Segments six = Segments::from_lengths(std::vector<int32_t>{2, 4});
+  const kernels::Segments five = kernels::Segments::from_lengths(std::vector<int32_t>{2, 3});
+  const kernels::Segments one = kernels::Segments::from_lengths(std::vector<int32_t>{5});
+  const kernels::Segments six = kernels::Segments::from_lengths(std::vector<int32_t>{2, 4});
   const Var q = tape.constant(normal(5, 6, DType::kF64, 1));
   const Var kv = tape.constant(normal(5, 12, DType::kF64, 1));
   const auto refuses = [&](const std::string& part, const Var& keys, AttentionShape shape) {
@@ -155,4 +156,4 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -8,7 +8,7 @@
 #include "tests/support/grad_check.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 using support::normal;
@@ -31,7 +31,7 @@ struct Data {
     store.freeze();
     const Tensor values = normal(V, C, dtype, 3, 0.5);
     std::memcpy(w->value.raw(), values.raw(), size_t(V * C * size_of(dtype)));
-    gradient = allocate_flat(store.size(), dtype);
+    gradient = autograd::allocate_flat(store.size(), dtype);
     store.bind_gradients(gradient);
   }
 };
@@ -40,7 +40,7 @@ struct Result {
   Tensor nll, smooth, dx, dw;
 };
 
-Result run(Data& d, Device& device, double smoothing, double weight, Mode mode = {}) {
+Result run(Data& d, Device& device, double smoothing, double weight, autograd::Mode mode = {}) {
   Tape tape(device, d.x.dtype(), mode);
   std::memset(d.gradient.raw(), 0, size_t(d.gradient.numel() * size_of(d.x.dtype())));
   const Var x = tape.leaf(d.x);
@@ -75,7 +75,7 @@ TEST(LinearCrossEntropy, GradientMatchesCentralDifferences) {
 TEST(LinearCrossEntropy, OfEqualLogitsIsTheLogarithmOfTheVocabulary) {
   for (const int64_t V : {2, 33, 1000}) {
     for (const bool is_cpu : {false, true}) {
-      const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
+      const auto device = is_cpu ? tensor::make_cpu_device(1) : tensor::make_reference_device();
       Data d(Rows({3}), V, 4, DType::kF32);
       std::memset(d.w->value.raw(), 0, size_t(V * 4 * 4));
 
@@ -95,7 +95,7 @@ TEST(LinearCrossEntropy, SmoothsAsFairseqDoes) {
   const double e = 0.2, e_i = e / double(V - 1);
   Data d(Rows({int32_t(T)}), V, C, DType::kF64);
 
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   const Result r = run(d, *device, e, 1);
 
   for (int64_t t = 0; t < T; ++t) {
@@ -114,8 +114,8 @@ TEST(LinearCrossEntropy, SmoothsAsFairseqDoes) {
 }
 
 TEST(LinearCrossEntropy, OnTheCpuEqualsTheReferenceAtOddSizes) {
-  const auto reference = make_reference_device();
-  const auto cpu = make_cpu_device(1);
+  const auto reference = tensor::make_reference_device();
+  const auto cpu = tensor::make_cpu_device(1);
   for (const auto& [T, V, C] : {std::tuple{1, 20, 33},
                                 {31, 33, 20},
                                 {33, 1000, 31},
@@ -138,7 +138,7 @@ TEST(LinearCrossEntropy, OnTheCpuEqualsTheReferenceAtOddSizes) {
 
 TEST(LinearCrossEntropy, SurvivesLogitsFarOutsideTheRangeOfExp) {
   for (const bool is_cpu : {false, true}) {
-    const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
+    const auto device = is_cpu ? tensor::make_cpu_device(1) : tensor::make_reference_device();
     Data d(Rows({2}), 11, 1, DType::kF32);
     for (int v = 0; v < 11; ++v) d.w->value.data<float>()[v] = float(100 * v);
     d.x.data<float>()[0] = 1;
@@ -154,10 +154,10 @@ TEST(LinearCrossEntropy, SurvivesLogitsFarOutsideTheRangeOfExp) {
 
 TEST(LinearCrossEntropy, GivesTheSameBitsOnAnyNumberOfThreads) {
   Data d(Rows({300}), 1300, 24, DType::kF32);
-  const auto one = make_cpu_device(1);
+  const auto one = tensor::make_cpu_device(1);
   const Result want = run(d, *one, 0.1, 0.01);
   for (const int threads : {2, 3}) {
-    const auto many = make_cpu_device(threads);
+    const auto many = tensor::make_cpu_device(threads);
 
     const Result got = run(d, *many, 0.1, 0.01);
 
@@ -169,8 +169,8 @@ TEST(LinearCrossEntropy, GivesTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(LinearCrossEntropy, WithFixedTilesIgnoresWhatSharesTheBatch) {
-  const auto device = make_cpu_device(2);
-  const Mode mode = {.recording = false, .fixed_tiles = true, .dropping = false};
+  const auto device = tensor::make_cpu_device(2);
+  const autograd::Mode mode = {.recording = false, .fixed_tiles = true, .dropping = false};
   for (const auto& [V, C] : {std::pair{33, 21}, {1000, 64}, {1025, 256}}) {
     const std::vector<int32_t> lengths = {3, 127, 1, 33, 70};
     Data together(Rows(lengths), V, C, DType::kF32);
@@ -190,7 +190,7 @@ TEST(LinearCrossEntropy, WithFixedTilesIgnoresWhatSharesTheBatch) {
 
 TEST(LinearCrossEntropy, CarriesNanToLossAndGradient) {
   for (const bool is_cpu : {false, true}) {
-    const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
+    const auto device = is_cpu ? tensor::make_cpu_device(1) : tensor::make_reference_device();
     Data d(Rows({5}), 20, 3, DType::kF32);
     d.x.row<float>(2)[1] = std::numeric_limits<float>::quiet_NaN();
 
@@ -206,7 +206,7 @@ TEST(LinearCrossEntropy, CarriesNanToLossAndGradient) {
 }
 
 TEST(LinearCrossEntropy, RefusesTargetsOutsideTheVocabularyAndShapesThatDoNotFit) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Data d(Rows({2}), 6, 3, DType::kF64);
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.constant(d.x), wide = tape.constant(normal(2, 4, DType::kF64, 1));
@@ -224,4 +224,4 @@ TEST(LinearCrossEntropy, RefusesTargetsOutsideTheVocabularyAndShapesThatDoNotFit
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -9,14 +9,13 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
-
 // From core/kernels/simd_cpu.h, which only a file compiled for AVX2 can include.
-namespace cpu {
+namespace fathom::kernels::cpu {
 void dropout_factors(const Dropout& dropout, uint32_t position, uint32_t sentence, uint32_t plane,
                      int64_t count, float* factors);
 }
 
+namespace fathom::ops {
 namespace {
 
 using support::Rows;
@@ -24,15 +23,16 @@ using support::Rows;
 TEST(Dropout, OnTheCpuKeepsExactlyWhatTheReferenceKeeps) {
   for (const double p : {1.0 / 65536, 0.1, 0.5, 0.9, 65535.0 / 65536}) {
     const Rows rows({2, 1, 3}, {0, 123456789, 0xFFFFFFFFu});
-    const Dropout dropout = DropoutStep{.seed = 42, .step = 1000000}.at(99, p, rows.ids());
+    const kernels::Dropout dropout =
+        kernels::DropoutStep{.seed = 42, .step = 1000000}.at(99, p, rows.ids());
     ASSERT_TRUE(dropout.is_active());
     for (const int64_t count : {1, 7, 8, 31, 33, 64, 65, 1000}) {
       for (int64_t row = 0; row < rows.count(); ++row) {
         for (const uint32_t plane : {0u, 1u, 5u}) {
           std::vector<float> factors(size_t((count + 63) / 64 * 64));
 
-          cpu::dropout_factors(dropout, rows.position[size_t(row)], rows.sentence[size_t(row)],
-                               plane, count, factors.data());
+          kernels::cpu::dropout_factors(dropout, rows.position[size_t(row)],
+                                        rows.sentence[size_t(row)], plane, count, factors.data());
 
           for (int64_t f = 0; f < count; ++f)
             ASSERT_EQ(factors[size_t(f)], float(dropout.factor(row, f, plane)))
@@ -43,7 +43,7 @@ TEST(Dropout, OnTheCpuKeepsExactlyWhatTheReferenceKeeps) {
   }
 }
 
-double dropped_share(const Dropout& d, int64_t rows, int64_t features) {
+double dropped_share(const kernels::Dropout& d, int64_t rows, int64_t features) {
   int64_t dropped = 0;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t f = 0; f < features; ++f) dropped += d.factor(r, f) == 0;
@@ -53,7 +53,7 @@ double dropped_share(const Dropout& d, int64_t rows, int64_t features) {
 TEST(Dropout, DropsTheShareItIsAskedForAndPreservesTheMean) {
   const Rows rows(std::vector<int32_t>(50, 10));
   for (const double p : {0.1, 0.3, 0.5}) {
-    const Dropout d = DropoutStep{.seed = 1, .step = 2}.at(3, p, rows.ids());
+    const kernels::Dropout d = kernels::DropoutStep{.seed = 1, .step = 2}.at(3, p, rows.ids());
     const double rounded = double(std::lround(p * 65536)) / 65536;
 
     const double share = dropped_share(d, rows.count(), 400);
@@ -74,18 +74,18 @@ TEST(Dropout, MasksOfOtherSeedsStepsSitesSentencesPositionsAndHeadsAreIndependen
   }());
   Rows shifted = rows;
   for (uint32_t& q : shifted.position) q += 25;
-  const Dropout base = DropoutStep{.seed = 1, .step = 2}.at(3, p, rows.ids());
+  const kernels::Dropout base = kernels::DropoutStep{.seed = 1, .step = 2}.at(3, p, rows.ids());
   struct Other {
     const char* what;
-    Dropout dropout;
+    kernels::Dropout dropout;
     uint32_t plane;
   };
   const std::vector<Other> variants = {
-      {"seed", DropoutStep{.seed = 2, .step = 2}.at(3, p, rows.ids()), 0},
-      {"step", DropoutStep{.seed = 1, .step = 3}.at(3, p, rows.ids()), 0},
-      {"site", DropoutStep{.seed = 1, .step = 2}.at(4, p, rows.ids()), 0},
-      {"sentence", DropoutStep{.seed = 1, .step = 2}.at(3, p, others.ids()), 0},
-      {"position", DropoutStep{.seed = 1, .step = 2}.at(3, p, shifted.ids()), 0},
+      {"seed", kernels::DropoutStep{.seed = 2, .step = 2}.at(3, p, rows.ids()), 0},
+      {"step", kernels::DropoutStep{.seed = 1, .step = 3}.at(3, p, rows.ids()), 0},
+      {"site", kernels::DropoutStep{.seed = 1, .step = 2}.at(4, p, rows.ids()), 0},
+      {"sentence", kernels::DropoutStep{.seed = 1, .step = 2}.at(3, p, others.ids()), 0},
+      {"position", kernels::DropoutStep{.seed = 1, .step = 2}.at(3, p, shifted.ids()), 0},
       {"head", base, 1},
   };
   for (const Other& v : variants) {
@@ -100,15 +100,15 @@ TEST(Dropout, MasksOfOtherSeedsStepsSitesSentencesPositionsAndHeadsAreIndependen
 
 TEST(Dropout, OfARowDoesNotDependOnItsPlaceInTheBatch) {
   const Rows together({3, 5, 2}, {10, 20, 30}), alone({5}, {20});
-  const DropoutStep step = {.seed = 8, .step = 9};
-  const Dropout all = step.at(1, 0.4, together.ids()), one = step.at(1, 0.4, alone.ids());
+  const kernels::DropoutStep step = {.seed = 8, .step = 9};
+  const kernels::Dropout all = step.at(1, 0.4, together.ids()), one = step.at(1, 0.4, alone.ids());
 
   for (int64_t r = 0; r < 5; ++r)
     for (int64_t f = 0; f < 50; ++f) EXPECT_EQ(all.factor(r + 3, f), one.factor(r, f));
 }
 
 TEST(Dropout, OfZeroOrSwitchedOffChangesNothing) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   const Rows rows({4});
   Tape on(*device, DType::kF32, {.dropout = {.seed = 1, .step = 1}});
   Tape off(*device, DType::kF32, {.dropping = false, .dropout = {.seed = 1, .step = 1}});
@@ -116,19 +116,22 @@ TEST(Dropout, OfZeroOrSwitchedOffChangesNothing) {
   EXPECT_TRUE(on.dropout(1, 0.1, rows.ids()).is_active());
   EXPECT_FALSE(on.dropout(1, 0, rows.ids()).is_active());
   EXPECT_FALSE(off.dropout(1, 0.1, rows.ids()).is_active());
-  EXPECT_EQ(Dropout{}.factor(0, 0), 1);
+  EXPECT_EQ(kernels::Dropout{}.factor(0, 0), 1);
 }
 
 // A dropped element of a relu is told from its output alone; the two devices must agree on it.
 TEST(Dropout, DropsTheSameElementsOfALinearLayerOnBothDevices) {
   const Rows rows({9, 4});
-  const Dropout dropout = DropoutStep{.seed = 3, .step = 1}.at(2, 0.5, rows.ids());
+  const kernels::Dropout dropout =
+      kernels::DropoutStep{.seed = 3, .step = 1}.at(2, 0.5, rows.ids());
   const Tensor x = rows.normal(11, DType::kF32, 1), w = support::normal(29, 11, DType::kF32, 2);
   const Tensor a = support::zeros(13, 29, DType::kF32), b = support::zeros(13, 29, DType::kF32);
   ThreadPool pool(1);
 
-  reference::kernels().linear_forward(pool, {.x = x, .w = w, .b = {}, .y = a, .dropout = dropout});
-  cpu::kernels().linear_forward(pool, {.x = x, .w = w, .b = {}, .y = b, .dropout = dropout});
+  kernels::reference::kernels().linear_forward(
+      pool, {.x = x, .w = w, .b = {}, .y = a, .dropout = dropout});
+  kernels::cpu::kernels().linear_forward(pool,
+                                         {.x = x, .w = w, .b = {}, .y = b, .dropout = dropout});
 
   int64_t dropped = 0;
   for (int64_t i = 0; i < a.numel(); ++i) {
@@ -140,4 +143,4 @@ TEST(Dropout, DropsTheSameElementsOfALinearLayerOnBothDevices) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

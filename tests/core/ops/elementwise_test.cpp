@@ -6,7 +6,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 using support::normal;
@@ -19,8 +19,8 @@ TEST(AddScaled, EqualsTheReferenceAndMayWriteOverItsInput) {
       const Tensor x = normal(T, C, DType::kF32, 1), z = normal(T, C, DType::kF32, 2);
       const Tensor want = zeros(T, C, DType::kF32), got = support::copy_of(x);
 
-      reference::kernels().add_scaled(pool, {.x = x, .z = z, .y = want, .a = a, .b = b});
-      cpu::kernels().add_scaled(pool, {.x = got, .z = z, .y = got, .a = a, .b = b});
+      kernels::reference::kernels().add_scaled(pool, {.x = x, .z = z, .y = want, .a = a, .b = b});
+      kernels::cpu::kernels().add_scaled(pool, {.x = got, .z = z, .y = got, .a = a, .b = b});
 
       EXPECT_TRUE(support::is_near(got, want)) << T << " x " << C;
     }
@@ -28,7 +28,7 @@ TEST(AddScaled, EqualsTheReferenceAndMayWriteOverItsInput) {
 }
 
 TEST(AddScaled, WithFactorOneHandsOnTheGradientItselfNotACopy) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(2, 3, DType::kF64, 1)),
             z = tape.leaf(normal(2, 3, DType::kF64, 2));
@@ -42,7 +42,7 @@ TEST(AddScaled, WithFactorOneHandsOnTheGradientItselfNotACopy) {
 }
 
 TEST(AddScaled, RefusesShapesThatDiffer) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.constant(zeros(2, 3, DType::kF64)),
             z = tape.constant(zeros(3, 2, DType::kF64));
@@ -53,7 +53,7 @@ TEST(AddScaled, RefusesShapesThatDiffer) {
 
 TEST(Gelu, HasItsKnownValuesOnBothDevices) {
   for (const bool is_cpu : {false, true}) {
-    const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
+    const auto device = is_cpu ? tensor::make_cpu_device(1) : tensor::make_reference_device();
     Tape tape(*device, DType::kF32, {});
     const std::vector<double> at = {0, 1, -1, 10, -10, 0.5};
     const Var x = tape.constant(
@@ -74,15 +74,15 @@ TEST(Gelu, OnTheCpuEqualsTheReferenceElementByElement) {
     const Tensor x = normal(T, C, DType::kF32, 1, 2), dy = normal(T, C, DType::kF32, 2);
     const Tensor want = zeros(T, C, DType::kF32), got = zeros(T, C, DType::kF32);
 
-    reference::kernels().gelu_forward(pool, {.x = x, .y = want});
-    cpu::kernels().gelu_forward(pool, {.x = x, .y = got});
+    kernels::reference::kernels().gelu_forward(pool, {.x = x, .y = want});
+    kernels::cpu::kernels().gelu_forward(pool, {.x = x, .y = got});
     EXPECT_TRUE(support::is_near(got, want)) << T << " x " << C;
 
-    reference::kernels().gelu_backward(pool, {.dy = dy, .x = x, .dx = want});
-    cpu::kernels().gelu_backward(pool, {.dy = dy, .x = x, .dx = got});
+    kernels::reference::kernels().gelu_backward(pool, {.dy = dy, .x = x, .dx = want});
+    kernels::cpu::kernels().gelu_backward(pool, {.dy = dy, .x = x, .dx = got});
     EXPECT_TRUE(support::is_near(got, want)) << T << " x " << C;
   }
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

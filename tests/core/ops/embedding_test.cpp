@@ -6,7 +6,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 // fairseq's SinusoidalPositionalEmbedding: padding index 1, so that positions start at 2.
@@ -40,14 +40,14 @@ struct Table {
     store.freeze();
     for (int64_t i = 0; i < V * C; ++i)
       visit_float(dtype, [&]<class T>() { table->value.data<T>()[i] = T(i); });
-    gradient = allocate_flat(store.size(), dtype);
+    gradient = autograd::allocate_flat(store.size(), dtype);
     store.bind_gradients(gradient);
   }
 };
 
 TEST(Embedding, ScalesTheTableAndAddsThePosition) {
   for (const bool is_cpu : {false, true}) {
-    const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
+    const auto device = is_cpu ? tensor::make_cpu_device(1) : tensor::make_reference_device();
     Table t(3, 4, DType::kF32);
     const Tensor sinusoids =
         support::filled(2, 4, DType::kF32, [](auto r, auto c) { return 100 * r + 10 * c; });
@@ -63,7 +63,7 @@ TEST(Embedding, ScalesTheTableAndAddsThePosition) {
 
 TEST(Embedding, AddsUpTheGradientsOfARepeatedToken) {
   for (const bool is_cpu : {false, true}) {
-    const auto device = is_cpu ? make_cpu_device(2) : make_reference_device();
+    const auto device = is_cpu ? tensor::make_cpu_device(2) : tensor::make_reference_device();
     const int64_t C = 132;  // more than one task of columns
     Table t(3, C, DType::kF32);
     t.gradient.data<float>()[0] = 1000;
@@ -85,7 +85,7 @@ TEST(Embedding, AddsUpTheGradientsOfARepeatedToken) {
 }
 
 TEST(Embedding, RefusesTokensAndPositionsOutsideTheirTables) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   Table t(3, 4, DType::kF64);
   const Tensor sinusoids = make_sinusoids(5, 4, DType::kF64);
   Tape tape(*device, DType::kF64, {});
@@ -103,4 +103,4 @@ TEST(Embedding, RefusesTokensAndPositionsOutsideTheirTables) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -7,12 +7,12 @@
 #include "tests/core/ops/op_cases.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 using support::Rows;
 
-constexpr DropoutStep kStep = {.seed = 11, .step = 5};
+constexpr kernels::DropoutStep kStep = {.seed = 11, .step = 5};
 
 class EveryOp : public ::testing::TestWithParam<NamedOp> {};
 
@@ -28,8 +28,8 @@ TEST_P(EveryOp, GradientMatchesCentralDifferences) {
 
 // Products have their own, tighter tests; this one sees every op, every gradient and every tail.
 TEST_P(EveryOp, OnTheCpuEqualsTheReference) {
-  const auto reference = make_reference_device();
-  const auto cpu = make_cpu_device(1);
+  const auto reference = tensor::make_reference_device();
+  const auto cpu = tensor::make_cpu_device(1);
   struct Size {
     std::vector<int32_t> lengths;
     OpShape shape;
@@ -46,7 +46,7 @@ TEST_P(EveryOp, OnTheCpuEqualsTheReference) {
   };
   for (const Size& size : sizes) {
     const auto c = make_case(GetParam(), Rows(size.lengths), size.shape, DType::kF32);
-    const Mode mode = {.dropout = kStep};
+    const autograd::Mode mode = {.dropout = kStep};
 
     const OpResult want = run_case(*c, *reference, mode), got = run_case(*c, *cpu, mode);
 
@@ -66,10 +66,10 @@ TEST_P(EveryOp, GivesTheSameBitsOnAnyNumberOfThreads) {
        {std::vector<int32_t>{33, 1, 31, 65}, std::vector<int32_t>(90, 11)}) {
     const auto c = make_case(GetParam(), Rows(lengths), {.heads = 4, .head_width = 40, .out = 130},
                              DType::kF32);
-    const auto one = make_cpu_device(1);
+    const auto one = tensor::make_cpu_device(1);
     const OpResult want = run_case(*c, *one, {.dropout = kStep});
     for (const int threads : {2, 3}) {
-      const auto many = make_cpu_device(threads);
+      const auto many = tensor::make_cpu_device(threads);
 
       const OpResult got = run_case(*c, *many, {.dropout = kStep});
 
@@ -85,8 +85,8 @@ TEST_P(EveryOp, WithFixedTilesIgnoresWhatSharesTheBatch) {
   const std::vector<int32_t> lengths = {3, 40, 1, 33, 70, 9};
   for (const OpShape shape : {OpShape{.heads = 3, .head_width = 11, .out = 21},
                               OpShape{.heads = 4, .head_width = 64, .out = 130}}) {
-    const auto device = make_cpu_device(2);
-    const Mode mode = {.recording = false, .fixed_tiles = true, .dropout = kStep};
+    const auto device = tensor::make_cpu_device(2);
+    const autograd::Mode mode = {.recording = false, .fixed_tiles = true, .dropout = kStep};
     const auto together = make_case(GetParam(), Rows(lengths), shape, DType::kF32);
     const OpResult all = run_case(*together, *device, mode);
     for (size_t i = 0; i < lengths.size(); ++i) {
@@ -106,7 +106,7 @@ TEST_P(EveryOp, WithFixedTilesIgnoresWhatSharesTheBatch) {
 
 TEST_P(EveryOp, CarriesNanFromInputToOutput) {
   for (const bool is_cpu : {false, true}) {
-    const auto device = is_cpu ? make_cpu_device(1) : make_reference_device();
+    const auto device = is_cpu ? tensor::make_cpu_device(1) : tensor::make_reference_device();
     const auto c =
         make_case(GetParam(), Rows({5, 9}), {.heads = 3, .head_width = 4, .out = 17}, DType::kF32);
     for (const Tensor& input : c->inputs) {
@@ -138,4 +138,4 @@ INSTANTIATE_TEST_SUITE_P(Ops, EveryOp, ::testing::ValuesIn(op_cases()),
                          [](const auto& op) { return op.param.name; });
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -6,7 +6,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 using support::normal;
@@ -16,8 +16,8 @@ struct Normed {
   Tensor sum, y, mean, rstd;
 };
 
-Normed run(const Kernels& kernels, const Tensor& x, const Tensor& addend, const Tensor& gain,
-           const Tensor& bias, double eps) {
+Normed run(const kernels::Kernels& kernels, const Tensor& x, const Tensor& addend,
+           const Tensor& gain, const Tensor& bias, double eps) {
   ThreadPool pool(1);
   const int64_t T = x.rows(), C = x.cols();
   Normed n = {addend.is_empty() ? x : zeros(T, C, x.dtype()), zeros(T, C, x.dtype()),
@@ -44,8 +44,8 @@ TEST(LayerNorm, OnTheCpuEqualsTheReferenceAtOddSizes) {
       const Tensor x = normal(T, C, DType::kF32, 1), o = normal(T, C, DType::kF32, 2, 0.3);
       const Tensor gain = normal(1, C, DType::kF32, 3), bias = normal(1, C, DType::kF32, 4);
       for (const Tensor& addend : {Tensor{}, o}) {
-        const Normed want = run(reference::kernels(), x, addend, gain, bias, 1e-5);
-        const Normed got = run(cpu::kernels(), x, addend, gain, bias, 1e-5);
+        const Normed want = run(kernels::reference::kernels(), x, addend, gain, bias, 1e-5);
+        const Normed got = run(kernels::cpu::kernels(), x, addend, gain, bias, 1e-5);
 
         EXPECT_TRUE(support::has_same_bits(got.sum, want.sum)) << T << " x " << C;
         // Relative to the terms of y = xhat gain + bias, which may cancel.
@@ -66,7 +66,7 @@ TEST(LayerNorm, OnTheCpuEqualsTheReferenceAtOddSizes) {
 
 TEST(LayerNorm, GivesRowsOfMeanZeroAndVarianceOneWhateverTheirOffsetAndScale) {
   const int64_t C = 40;
-  for (const Kernels& kernels : {reference::kernels(), cpu::kernels()}) {
+  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
     const Tensor x = support::filled(3, C, DType::kF32, [&](int64_t r, int64_t c) {
       return 100.0 * double(r) + std::pow(10.0, double(r)) * std::sin(double(c * c));
     });
@@ -93,7 +93,7 @@ TEST(LayerNorm, AddsEpsilonToTheVariance) {
     const Tensor x =
         support::filled(1, 2, DType::kF64, [&](auto, auto c) { return c == 0 ? a : -a; });
 
-    const Normed n = run(reference::kernels(), x, {}, constant_row(2, DType::kF64, 3),
+    const Normed n = run(kernels::reference::kernels(), x, {}, constant_row(2, DType::kF64, 3),
                          constant_row(2, DType::kF64, 0.5), eps);
 
     EXPECT_NEAR(n.y.data<double>()[0], 3 * a / std::sqrt(a * a + eps) + 0.5, 1e-12);
@@ -102,12 +102,12 @@ TEST(LayerNorm, AddsEpsilonToTheVariance) {
 }
 
 TEST(LayerNorm, OfASumHandsBothInputsTheSameGradientTensor) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   ParameterStore store(DType::kF64);
   const Parameter& gain = store.add("norm.gain", Role::kNormGain, {6});
   const Parameter& bias = store.add("norm.bias", Role::kNormBias, {6});
   store.freeze();
-  const Tensor gradient = allocate_flat(store.size(), DType::kF64);
+  const Tensor gradient = autograd::allocate_flat(store.size(), DType::kF64);
   store.bind_gradients(gradient);
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(3, 6, DType::kF64, 1)),
@@ -120,7 +120,7 @@ TEST(LayerNorm, OfASumHandsBothInputsTheSameGradientTensor) {
 }
 
 TEST(LayerNorm, RefusesShapesThatDoNotFit) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   ParameterStore store(DType::kF64);
   const Parameter& gain = store.add("norm.gain", Role::kNormGain, {6});
   const Parameter& bias = store.add("norm.bias", Role::kNormBias, {6});
@@ -136,4 +136,4 @@ TEST(LayerNorm, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

@@ -6,7 +6,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 namespace {
 
 using support::absolute;
@@ -22,8 +22,9 @@ struct Case {
 struct Pass {
   Tensor y, dx, dw, db;
 
-  Pass(const Kernels& kernels, ThreadPool& pool, const Case& c, const Dropout& dropout, Tensor x,
-       Tensor w, Tensor b, Tensor dy, Tensor dw0, Tensor db0, Tensor mask = {})
+  Pass(const kernels::Kernels& kernels, ThreadPool& pool, const Case& c,
+       const kernels::Dropout& dropout, Tensor x, Tensor w, Tensor b, Tensor dy, Tensor dw0,
+       Tensor db0, Tensor mask = {})
       : y(zeros(c.T, c.N, DType::kF32)),
         dx(zeros(c.T, c.K, DType::kF32)),
         dw(support::copy_of(dw0)),
@@ -54,15 +55,16 @@ TEST(Linear, OnTheCpuIsWithinEightEpsilonOfTheProductsOfAbsoluteValues) {
   };
   for (const Case& c : cases) {
     const support::Rows rows({int32_t(c.T)});
-    const Dropout dropout =
-        c.dropout ? DropoutStep{.seed = 3, .step = 4}.at(5, 0.2, rows.ids()) : Dropout{};
+    const kernels::Dropout dropout =
+        c.dropout ? kernels::DropoutStep{.seed = 3, .step = 4}.at(5, 0.2, rows.ids())
+                  : kernels::Dropout{};
     const Tensor x = normal(c.T, c.K, DType::kF32, 1), w = normal(c.N, c.K, DType::kF32, 2),
                  b = normal(1, c.N, DType::kF32, 3), dy = normal(c.T, c.N, DType::kF32, 4),
                  dw0 = normal(c.N, c.K, DType::kF32, 5), db0 = normal(1, c.N, DType::kF32, 6);
 
-    const Pass want(reference::kernels(), pool, c, dropout, x, w, b, dy, dw0, db0);
-    const Pass got(cpu::kernels(), pool, c, dropout, x, w, b, dy, dw0, db0, want.y);
-    const Pass magnitude(reference::kernels(), pool, c, dropout, absolute(x), absolute(w),
+    const Pass want(kernels::reference::kernels(), pool, c, dropout, x, w, b, dy, dw0, db0);
+    const Pass got(kernels::cpu::kernels(), pool, c, dropout, x, w, b, dy, dw0, db0, want.y);
+    const Pass magnitude(kernels::reference::kernels(), pool, c, dropout, absolute(x), absolute(w),
                          absolute(b), absolute(dy), absolute(dw0), absolute(db0), want.y);
 
     const std::string at = join(c.T, " x ", c.N, " x ", c.K);
@@ -77,7 +79,8 @@ TEST(Linear, OnTheCpuIsWithinEightEpsilonOfTheProductsOfAbsoluteValues) {
 TEST(Linear, OfIntegersIsExactOnBothDevices) {
   for (const bool is_cpu : {false, true}) {
     ThreadPool pool(1);
-    const Kernels kernels = is_cpu ? cpu::kernels() : reference::kernels();
+    const kernels::Kernels kernels =
+        is_cpu ? kernels::cpu::kernels() : kernels::reference::kernels();
     const Tensor x = support::filled(2, 3, DType::kF32, [](auto r, auto c) { return r * 3 + c; });
     const Tensor w = support::filled(2, 3, DType::kF32, [](auto r, auto c) { return c - 2 * r; });
     const Tensor b = support::filled(1, 2, DType::kF32, [](auto, auto c) { return 10 * c; });
@@ -91,7 +94,7 @@ TEST(Linear, OfIntegersIsExactOnBothDevices) {
 }
 
 TEST(Linear, RefusesShapesThatDoNotFit) {
-  const auto device = make_reference_device();
+  const auto device = tensor::make_reference_device();
   ParameterStore store(DType::kF64);
   const Parameter& w = store.add("fc.weight", Role::kFeedForwardIn, {5, 4}, 4, 5);
   const Parameter& b = store.add("fc.bias", Role::kBias, {6}, 4, 6);
@@ -109,4 +112,4 @@ TEST(Linear, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::ops

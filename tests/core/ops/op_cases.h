@@ -15,7 +15,7 @@
 #include "tests/support/grad_check.h"
 #include "tests/support/random_tensor.h"
 
-namespace fathom::core {
+namespace fathom::ops {
 
 struct OpShape {
   int64_t heads = 3;
@@ -51,7 +51,7 @@ struct OpCase {
               T(0.5 * stream.normal(uint64_t(i)) + (p->role == Role::kNormGain));
       });
     }
-    gradient = allocate_flat(store.size(), dtype);
+    gradient = autograd::allocate_flat(store.size(), dtype);
     store.bind_gradients(gradient);
   }
 
@@ -72,7 +72,7 @@ struct NamedOp {
   void (*build)(OpCase&);  // declares parameters, inputs and the graph
 };
 
-inline Dropout drop(const Tape& tape, const OpCase& c) {
+inline kernels::Dropout drop(const Tape& tape, const OpCase& c) {
   return tape.dropout(hash_name("test"), 0.3, c.rows.ids());
 }
 
@@ -83,7 +83,8 @@ inline void build_linear(OpCase& c, bool bias, bool relu, bool dropout) {
   c.ready();
   c.inputs = {c.rows.normal(C, c.dtype, 1)};
   c.graph = [&c, &w, b, relu, dropout](Tape& tape, const std::vector<Var>& in) {
-    return linear(in[0], w, b, {.relu = relu, .dropout = dropout ? drop(tape, c) : Dropout{}});
+    return linear(in[0], w, b,
+                  {.relu = relu, .dropout = dropout ? drop(tape, c) : kernels::Dropout{}});
   };
 }
 
@@ -109,7 +110,7 @@ inline void build_embedding(OpCase& c, bool dropout) {
   c.sinusoids = support::normal(c.rows.segments.longest(), C, c.dtype, 5);  // odd widths as well
   c.graph = [&c, &table, dropout](Tape& tape, const std::vector<Var>&) {
     return embedding(tape, table, c.sinusoids, c.tokens, c.positions, 1.7,
-                     dropout ? drop(tape, c) : Dropout{});
+                     dropout ? drop(tape, c) : kernels::Dropout{});
   };
 }
 
@@ -120,7 +121,7 @@ inline void build_elementwise(OpCase& c, bool is_gelu, bool dropout) {
   if (!is_gelu) c.inputs.push_back(c.rows.normal(C, c.dtype, 2));
   c.graph = [&c, is_gelu, dropout](Tape& tape, const std::vector<Var>& in) {
     if (!is_gelu) return add_scaled(in[0], in[1], 1.5, -0.75);
-    return gelu(in[0], dropout ? drop(tape, c) : Dropout{});
+    return gelu(in[0], dropout ? drop(tape, c) : kernels::Dropout{});
   };
 }
 
@@ -133,7 +134,7 @@ inline void build_self_attention(OpCase& c, bool causal, bool dropout) {
                            .keys = &c.rows.segments,
                            .heads = c.shape.heads,
                            .causal = causal},
-                          dropout ? drop(tape, c) : Dropout{});
+                          dropout ? drop(tape, c) : kernels::Dropout{});
   };
 }
 
@@ -145,7 +146,7 @@ inline void build_cross_attention(OpCase& c, bool dropout) {
     return cross_attention(
         in[0], in[1],
         {.queries = &c.rows.segments, .keys = &c.keys.segments, .heads = c.shape.heads},
-        dropout ? drop(tape, c) : Dropout{});
+        dropout ? drop(tape, c) : kernels::Dropout{});
   };
 }
 
@@ -189,7 +190,7 @@ struct OpResult {
   }
 };
 
-[[nodiscard]] inline OpResult run_case(OpCase& c, Device& device, Mode mode) {
+[[nodiscard]] inline OpResult run_case(OpCase& c, Device& device, autograd::Mode mode) {
   OpResult out;
   Tape tape(device, c.dtype, mode);
   std::vector<Var> leaves;
@@ -206,4 +207,4 @@ struct OpResult {
   return out;
 }
 
-}  // namespace fathom::core
+}  // namespace fathom::ops

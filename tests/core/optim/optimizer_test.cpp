@@ -10,7 +10,7 @@
 #include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
-namespace fathom::core {
+namespace fathom::optim {
 namespace {
 
 using support::normal;
@@ -199,4 +199,4 @@ TEST(Schedule, CountsUpdatesFromOne) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::optim

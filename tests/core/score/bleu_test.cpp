@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "tests/core/score/expected_cases.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 using nlohmann::json;
@@ -179,4 +179,4 @@ TEST(Bleu, NamesWhatIsAllowedForAWrongName) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::score

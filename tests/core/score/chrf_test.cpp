@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "tests/core/score/expected_cases.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 using nlohmann::json;
@@ -80,4 +80,4 @@ TEST(Chrf, RefusesStreamsOfDifferentLengthAndImpossibleOrders) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::score

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace fathom::core::test {
+namespace fathom::score::test {
 
 struct ExpectedCase {
   std::string name;
@@ -56,4 +56,4 @@ std::string message_of(Act act) {
   return "nothing was thrown";
 }
 
-}  // namespace fathom::core::test
+}  // namespace fathom::score::test

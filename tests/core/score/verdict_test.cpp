@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 
-namespace fathom::core {
+namespace fathom::score {
 namespace {
 
 using ::testing::HasSubstr;
@@ -246,4 +246,4 @@ TEST(VerdictMonitor, RefusesAnEntropyThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::score

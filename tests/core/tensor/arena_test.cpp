@@ -8,7 +8,7 @@
 #include "core/tensor/device.h"
 #include "tests/support/expect_error.h"
 
-namespace fathom::core {
+namespace fathom::tensor {
 namespace {
 
 constexpr int64_t kUnit = 64;  // bytes; one row of 16 floats
@@ -150,4 +150,4 @@ TEST(Device, IsMadeByNameAndRefusesWhatItHasNot) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::tensor

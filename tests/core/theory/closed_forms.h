@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 
 // Mean of |z| for a standard normal z; turns an RMS change into a mean absolute one.
 // [F2; X corollaries 3.4 and 3.5]
@@ -94,4 +94,4 @@ inline double dual_gradient(int k, int N, double f, double v0, double dual_start
   return alpha * post_ln_gradient(k, N, f, v0) + pre_ln_gradient(N, f, dual_start);
 }
 
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

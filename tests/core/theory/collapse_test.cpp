@@ -6,7 +6,7 @@
 #include "tests/core/theory/measures.h"
 #include "tests/core/theory/stub_stack.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 namespace {
 
 // omega_k^2 between the normalised streams before and after block k.
@@ -174,4 +174,4 @@ TEST(ResiDualOutput, KeepsChangingWhereThatOfPreLnCollapses) {  // T6; the claim
 }
 
 }  // namespace
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

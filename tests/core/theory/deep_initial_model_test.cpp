@@ -5,10 +5,10 @@
 
 #include "tests/core/theory/initial_model.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 namespace {
 
-class Deep : public testing::TestWithParam<InitRule> {};
+class Deep : public testing::TestWithParam<model::InitRule> {};
 
 TEST_P(Deep, PostLnLosesItsGradientInTheDecoderOnly) {  // T14
   const InitialModel& m = initial_model("post-ln", GetParam(), 18);
@@ -27,7 +27,8 @@ TEST_P(Deep, ResiDualKeepsAGradientAtTheBottomOfTheDecoder) {  // T15
   EXPECT_GE(lowest, 8 * post.decoder_gradient.front());
 }
 
-INSTANTIATE_TEST_SUITE_P(Inits, Deep, testing::Values(InitRule::kFairseq, InitRule::kXavier));
+INSTANTIATE_TEST_SUITE_P(Inits, Deep,
+                         testing::Values(model::InitRule::kFairseq, model::InitRule::kXavier));
 
 }  // namespace
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

@@ -9,7 +9,7 @@
 #include "tests/core/theory/measures.h"
 #include "tests/core/theory/stub_stack.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 namespace {
 
 bool same_bits(const Tensor& a, const Tensor& b) {
@@ -19,7 +19,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 // a - factor b, in its own memory.
 Tensor difference(const Tensor& a, const Tensor& b, double factor) {
-  const Tensor out = allocate_flat(a.numel(), a.dtype()).reshaped(a.rows(), a.cols());
+  const Tensor out = autograd::allocate_flat(a.numel(), a.dtype()).reshaped(a.rows(), a.cols());
   visit_float(a.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < a.numel(); ++i)
       out.data<T>()[i] = T(double(a.data<T>()[i]) - factor * double(b.data<T>()[i]));
@@ -172,7 +172,7 @@ std::vector<double> stream_gradients_of_linear_blocks(const std::string& topolog
   for (int k = 1; k <= kBlocks; ++k)
     weights.push_back(&store.add(join("w", k), Role::kFeedForwardOut, {kWidth, kWidth}));
   store.freeze();
-  const Tensor flat = allocate_flat(store.size(), DType::kF32);
+  const Tensor flat = autograd::allocate_flat(store.size(), DType::kF32);
   store.bind_gradients(flat);
   for (const Parameter* w : weights) {
     const PhiloxStream stream(20, w->name);
@@ -180,20 +180,21 @@ std::vector<double> stream_gradients_of_linear_blocks(const std::string& topolog
       w->value.data<float>()[i] = float(stream.normal(uint64_t(i)) / std::sqrt(double(kWidth)));
   }
   const StubStack stack(topology, {}, kBlocks, kWidth);
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
   Tape tape(*device, DType::kF32, {});
-  const Tensor zeros = allocate_flat(kTokens * kWidth, DType::kF32).reshaped(kTokens, kWidth);
+  const Tensor zeros =
+      autograd::allocate_flat(kTokens * kWidth, DType::kF32).reshaped(kTokens, kWidth);
 
   std::vector<Var> taps;
-  const auto tap = [&](State state) {
+  const auto tap = [&](topology::State state) {
     taps.push_back(tape.leaf(zeros));
-    state.x = add_scaled(state.x, taps.back());
+    state.x = ops::add_scaled(state.x, taps.back());
     return state;
   };
-  State state = tap(stack.topology().start(tape.leaf(draws.embedding)));
+  topology::State state = tap(stack.topology().start(tape.leaf(draws.embedding)));
   for (int k = 1; k <= kBlocks; ++k) {
     const Var u = stack.topology().in(state, stack.context(k));
-    const Var o = linear(u, *weights[size_t(k - 1)], nullptr);
+    const Var o = ops::linear(u, *weights[size_t(k - 1)], nullptr);
     state = tap(stack.topology().out(state, o, stack.context(k)));
   }
   tape.backward(stack.topology().final(state), draws.seed);
@@ -218,4 +219,4 @@ TEST(PreLnGradient, FallsAsTheStreamGrowsOverLinearBlocks) {  // T13
 }
 
 }  // namespace
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

@@ -8,14 +8,14 @@
 #include "core/base/philox.h"
 #include "tests/core/theory/measures.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 namespace {
 
 constexpr int kSeeds = 3;
 constexpr int64_t kSentences = 12, kLength = 24;  // EOS not counted
 constexpr int64_t kSentencesPerShard = 2;         // 50 rows: all of them are sampled
 
-std::vector<TokenPair> random_pairs(uint64_t seed) {
+std::vector<data::TokenPair> random_pairs(uint64_t seed) {
   const PhiloxStream stream(seed, "theory/tokens");
   uint64_t i = 0;
   const auto sentence = [&] {
@@ -24,25 +24,25 @@ std::vector<TokenPair> random_pairs(uint64_t seed) {
       t = 2 + int32_t(stream.bits(i++) % uint64_t(kInitialVocabulary - 2));  // 0, 1 are special
     return tokens;
   };
-  std::vector<TokenPair> pairs(kSentences);
-  for (TokenPair& p : pairs) p = {.source = sentence(), .target = sentence()};
+  std::vector<data::TokenPair> pairs(kSentences);
+  for (data::TokenPair& p : pairs) p = {.source = sentence(), .target = sentence()};
   return pairs;
 }
 
-std::vector<SampleRange> shards() {
-  std::vector<SampleRange> all;
+std::vector<observe::SampleRange> shards() {
+  std::vector<observe::SampleRange> all;
   const int64_t rows = kSentencesPerShard * (kLength + 1);
   for (int64_t first = 0; first < kSentences * (kLength + 1); first += rows)
     all.push_back({first, rows, first, rows});
   return all;
 }
 
-void add_sums(InitialModel& out, const LayerProbe& probe, size_t shard_count) {
+void add_sums(InitialModel& out, const observe::LayerProbe& probe, size_t shard_count) {
   std::vector<double> flat;
   for (size_t i = 0; i < shard_count; ++i)
     flat.insert(flat.end(), probe.sums(i).begin(), probe.sums(i).end());
-  const std::vector<BlockSums> sums =
-      add_shards(flat, int64_t(shard_count), int64_t(out.blocks.size()));
+  const std::vector<observe::BlockSums> sums =
+      observe::add_shards(flat, int64_t(shard_count), int64_t(out.blocks.size()));
   out.sums.resize(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     out.sums[i].tokens += sums[i].tokens;
@@ -55,44 +55,45 @@ void add_sums(InitialModel& out, const LayerProbe& probe, size_t shard_count) {
 }
 
 void add_gradients(InitialModel& out, const ParameterStore& store) {
-  for (const BlockContext& block : out.blocks) {
-    if (block.kind != BlockKind::kFeedForward) continue;
-    auto& side = block.stack == StackKind::kEncoder ? out.encoder_gradient : out.decoder_gradient;
+  for (const topology::BlockContext& block : out.blocks) {
+    if (block.kind != topology::BlockKind::kFeedForward) continue;
+    auto& side =
+        block.stack == topology::StackKind::kEncoder ? out.encoder_gradient : out.decoder_gradient;
     if (side.size() < size_t(block.layer)) side.push_back(1);
-    const double g = norm(store.find(name_of(block) + ".fc2.weight").grad);
+    const double g = norm(store.find(topology::name_of(block) + ".fc2.weight").grad);
     side[size_t(block.layer - 1)] *= std::pow(g, 1.0 / kSeeds);
   }
 }
 
-void add_seed(InitialModel& out, const ModelConfig& config, Device& device, uint64_t seed,
+void add_seed(InitialModel& out, const model::ModelConfig& config, Device& device, uint64_t seed,
               Direction direction) {
-  Transformer model(config, DType::kF32);
+  model::Transformer model(config, DType::kF32);
   model.initialise(seed);
   ParameterStore& store = model.parameters();
-  const Tensor gradients = allocate_flat(store.size(), DType::kF32);
+  const Tensor gradients = autograd::allocate_flat(store.size(), DType::kF32);
   store.bind_gradients(gradients);
 
-  const std::vector<TokenPair> pairs = random_pairs(seed);
-  const Dataset data = Dataset::from_pairs(pairs, false);
+  const std::vector<data::TokenPair> pairs = random_pairs(seed);
+  const data::Dataset data = data::Dataset::from_pairs(pairs, false);
   std::vector<int64_t> order(kSentences);
   std::iota(order.begin(), order.end(), 0);
-  const PackedBatch batch = pack(data, order);
-  const std::vector<SampleRange> ranges = shards();
+  const data::PackedBatch batch = data::pack(data, order);
+  const std::vector<observe::SampleRange> ranges = shards();
   out.blocks = model.blocks();
-  LayerProbe probe(out.blocks, ranges);
+  observe::LayerProbe probe(out.blocks, ranges);
   const bool is_recording = direction == Direction::kForwardAndBackward;
   Tape tape(device, DType::kF32, {.recording = is_recording, .dropping = false, .dropout = {}});
   // Transformer::losses, taken apart to see the decoder's output.
   const Var memory = model.encode(tape, batch.source, batch.source_position, batch.source_rows(),
                                   batch.source_segments, &probe);
-  const StackPass pass{.segments = &batch.target_segments,
-                       .rows = batch.target_rows(),
-                       .causal = true,
-                       .memory = memory,
-                       .memory_segments = &batch.source_segments};
+  const model::StackPass pass{.segments = &batch.target_segments,
+                              .rows = batch.target_rows(),
+                              .causal = true,
+                              .memory = memory,
+                              .memory_segments = &batch.source_segments};
   const Var y = model.decode(tape, batch.decoder_input, batch.target_position, pass, &probe);
-  const TokenLosses losses = linear_cross_entropy(y, store.find("embedding.weight"), batch.target,
-                                                  0, 1 / double(batch.target.size()));
+  const ops::TokenLosses losses = ops::linear_cross_entropy(
+      y, store.find("embedding.weight"), batch.target, 0, 1 / double(batch.target.size()));
   out.output_variance += mean_square(y.value()) / kSeeds;
   for (int64_t t = 0; t < losses.nll.numel(); ++t)
     out.nll += double(losses.nll.data<float>()[t]) / double(losses.nll.numel() * kSeeds);
@@ -104,17 +105,17 @@ void add_seed(InitialModel& out, const ModelConfig& config, Device& device, uint
 
 }  // namespace
 
-const InitialModel& initial_model(const std::string& topology, InitRule init, int layers,
+const InitialModel& initial_model(const std::string& topology, model::InitRule init, int layers,
                                   Direction direction) {
-  static std::map<std::tuple<std::string, InitRule, int, Direction>, InitialModel> known;
+  static std::map<std::tuple<std::string, model::InitRule, int, Direction>, InitialModel> known;
   const auto [at, is_new] = known.try_emplace({topology, init, layers, direction});
   if (!is_new) return at->second;
-  ModelConfig config;
+  model::ModelConfig config;
   config.encoder_layers = config.decoder_layers = layers;
   config.topology = topology;
   config.init = init;
   config.vocabulary_size = kInitialVocabulary;
-  const auto device = make_cpu_device(1);
+  const auto device = tensor::make_cpu_device(1);
   for (int seed = 1; seed <= kSeeds; ++seed)
     add_seed(at->second, config, *device, uint64_t(seed), direction);
   return at->second;
@@ -132,11 +133,11 @@ double growth_per_layer(const std::vector<double>& per_layer) {
 double cross_attention_factor(const InitialModel& model) {
   double f = 0, tokens = 0;
   for (size_t i = 0; i < model.blocks.size(); ++i) {
-    if (model.blocks[i].kind != BlockKind::kCrossAttention) continue;
+    if (model.blocks[i].kind != topology::BlockKind::kCrossAttention) continue;
     f += model.sums[i].branch;
     tokens += model.sums[i].tokens;
   }
   return std::sqrt(1 + f / tokens);
 }
 
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

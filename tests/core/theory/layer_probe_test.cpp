@@ -12,33 +12,34 @@
 #include "tests/core/theory/measures.h"
 #include "tests/core/theory/stub_stack.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<BlockSums> all_sums(const LayerProbe& probe, size_t shards, size_t blocks) {
+std::vector<observe::BlockSums> all_sums(const observe::LayerProbe& probe, size_t shards,
+                                         size_t blocks) {
   std::vector<double> flat;
   for (size_t i = 0; i < shards; ++i)
     flat.insert(flat.end(), probe.sums(i).begin(), probe.sums(i).end());
-  return add_shards(flat, int64_t(shards), int64_t(blocks));
+  return observe::add_shards(flat, int64_t(shards), int64_t(blocks));
 }
 
 // Shards of 64 rows, so that every row is sampled.
-std::vector<BlockStatistics> statistics_over_all_rows(const StubRun& run) {
+std::vector<observe::BlockStatistics> statistics_over_all_rows(const StubRun& run) {
   const int64_t rows = run.pass.states[0].x.value().rows();
-  std::vector<SampleRange> shards;
-  for (int64_t first = 0; first < rows; first += kSampleRows)
-    shards.push_back({first, std::min(kSampleRows, rows - first), 0, 0});
-  const std::vector<BlockContext> blocks = run.stack.contexts();
-  LayerProbe probe(blocks, shards);
+  std::vector<observe::SampleRange> shards;
+  for (int64_t first = 0; first < rows; first += observe::kSampleRows)
+    shards.push_back({first, std::min(observe::kSampleRows, rows - first), 0, 0});
+  const std::vector<topology::BlockContext> blocks = run.stack.contexts();
+  observe::LayerProbe probe(blocks, shards);
   for (size_t i = 0; i < blocks.size(); ++i)
     probe.on_block(blocks[i], run.pass.states[i].x.value(), run.pass.outputs[i].value(),
                    run.pass.states[i + 1].x.value());
-  std::vector<BlockStatistics> out;
-  for (const BlockSums& s : all_sums(probe, shards.size(), blocks.size())) {
+  std::vector<observe::BlockStatistics> out;
+  for (const observe::BlockSums& s : all_sums(probe, shards.size(), blocks.size())) {
     EXPECT_EQ(s.tokens, double(rows));
-    out.push_back(statistics_of(s));
+    out.push_back(observe::statistics_of(s));
   }
   return out;
 }
@@ -46,10 +47,10 @@ std::vector<BlockStatistics> statistics_over_all_rows(const StubRun& run) {
 TEST(LayerStatistics, FollowTheClosedFormsOfPreLn) {
   const double f = 1.44, v0 = 0.5;
   const StubRun run("pre-ln", {}, draw({.blocks = 16, .sigma = 1.2, .v0 = v0, .seed = 31}));
-  const std::vector<BlockStatistics> all = statistics_over_all_rows(run);
+  const std::vector<observe::BlockStatistics> all = statistics_over_all_rows(run);
 
   for (int k = 1; k <= 16; ++k) {
-    const BlockStatistics& s = all[size_t(k - 1)];
+    const observe::BlockStatistics& s = all[size_t(k - 1)];
     const double V = v0 + (k - 1) * f;
     EXPECT_NEAR(s.hidden_rms / std::sqrt(V + f), 1, 0.01) << "block " << k;
     EXPECT_NEAR(s.branch_share / branch_share(V, f), 1, 0.01) << "block " << k;
@@ -64,10 +65,10 @@ class StatisticsOfTheNormalisedStream : public testing::TestWithParam<const char
 TEST_P(StatisticsOfTheNormalisedStream, FollowTheClosedFormsAtEveryDepth) {
   const double f = 0.49;
   const StubRun run(GetParam(), {}, draw({.blocks = 16, .sigma = 0.7, .seed = 32}));
-  const std::vector<BlockStatistics> all = statistics_over_all_rows(run);
+  const std::vector<observe::BlockStatistics> all = statistics_over_all_rows(run);
 
   for (size_t k = 0; k < all.size(); ++k) {
-    const BlockStatistics& s = all[k];
+    const observe::BlockStatistics& s = all[k];
     EXPECT_NEAR(s.hidden_rms, 1, 1e-4) << "block " << k + 1;
     EXPECT_NEAR(s.branch_share / branch_share(1, f), 1, 0.005) << "block " << k + 1;
     EXPECT_NEAR(s.omega_predicted / std::sqrt(post_ln_omega_squared(f)), 1, 0.005);
@@ -83,30 +84,31 @@ TEST(LayerStatistics, OmegaIgnoresScaleAndOffsetOfTheStream) {
   const int64_t rows = 8, width = 32;
   const Tensor x = normal_matrix(rows, width, 1, 33, "x", DType::kF64),
                o = normal_matrix(rows, width, 1, 33, "o", DType::kF64),
-               next = allocate_flat(rows * width, DType::kF64).reshaped(rows, width);
+               next = autograd::allocate_flat(rows * width, DType::kF64).reshaped(rows, width);
   for (int64_t i = 0; i < x.numel(); ++i) next.data<double>()[i] = 3 - 0.25 * x.data<double>()[i];
-  LayerProbe probe({BlockContext{}}, {SampleRange{0, rows, 0, 0}});
+  observe::LayerProbe probe({topology::BlockContext{}}, {observe::SampleRange{0, rows, 0, 0}});
   probe.on_block({}, x, o, next);
 
   // The normalised stream changed its sign: (2 x)^2 in the mean.
-  EXPECT_NEAR(statistics_of(all_sums(probe, 1, 1)[0]).omega, 2, 1e-12);
+  EXPECT_NEAR(observe::statistics_of(all_sums(probe, 1, 1)[0]).omega, 2, 1e-12);
 }
 
 TEST(LayerStatistics, AreNanWhenNothingWasSampled) {
-  const BlockStatistics s = statistics_of({});
+  const observe::BlockStatistics s = observe::statistics_of({});
   for (const double v : {s.hidden_rms, s.omega, s.omega_predicted, s.branch_share, s.cosine})
     EXPECT_TRUE(std::isnan(v)) << v;
 }
 
 TEST(AddShards, AddsInShardOrder) {
   // 1e16 + 1 = 1e16 in f64, so the 1 survives only where the large ones have met before.
-  std::vector<double> values(3 * 2 * kBlockSums);
+  std::vector<double> values(3 * 2 * observe::kBlockSums);
   const double shard_values[] = {1e16, -1e16, 1};
   for (size_t s = 0; s < 3; ++s)
-    for (size_t i = 0; i < 2 * kBlockSums; ++i) values[s * 2 * kBlockSums + i] = shard_values[s];
+    for (size_t i = 0; i < 2 * observe::kBlockSums; ++i)
+      values[s * 2 * observe::kBlockSums + i] = shard_values[s];
   values[3] = 5e16;  // shard 1, block 1, branch
 
-  const std::vector<BlockSums> sums = add_shards(values, 3, 2);
+  const std::vector<observe::BlockSums> sums = observe::add_shards(values, 3, 2);
 
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(sums[0].tokens, 1);
@@ -117,7 +119,7 @@ TEST(AddShards, AddsInShardOrder) {
 
 TEST(AddShards, RefusesAWrongNumberOfValues) {
   try {
-    (void)add_shards(std::vector<double>(11), 1, 2);
+    (void)observe::add_shards(std::vector<double>(11), 1, 2);
     FAIL() << "no error";
   } catch (const InvalidArgument& e) {
     EXPECT_THAT(e.what(), HasSubstr("add_shards: got 11 values for 1 shards of 2 blocks"));
@@ -125,7 +127,7 @@ TEST(AddShards, RefusesAWrongNumberOfValues) {
 }
 
 // Computes every statistic from its definition over given rows of each stack.
-class DirectStatistics final : public BlockObserver {
+class DirectStatistics final : public model::BlockObserver {
  public:
   struct Rows {
     int64_t first, count;
@@ -133,10 +135,11 @@ class DirectStatistics final : public BlockObserver {
   DirectStatistics(std::vector<Rows> source, std::vector<Rows> target)
       : source_(std::move(source)), target_(std::move(target)) {}
 
-  void on_block(const BlockContext& block, const Tensor& x, const Tensor& o,
+  void on_block(const topology::BlockContext& block, const Tensor& x, const Tensor& o,
                 const Tensor& next) override {
     double tokens = 0, square = 0, V = 0, f = 0, omega2 = 0, cosine = 0;
-    for (const auto& [first, count] : block.stack == StackKind::kEncoder ? source_ : target_) {
+    for (const auto& [first, count] :
+         block.stack == topology::StackKind::kEncoder ? source_ : target_) {
       omega2 += omega_squared_between(x, next, first, count) * double(count);
       for (int64_t t = first; t < first + count; ++t, ++tokens) {
         const Tensor a = x.row_range(t, 1), b = o.row_range(t, 1), c = next.row_range(t, 1);
@@ -153,7 +156,7 @@ class DirectStatistics final : public BlockObserver {
                           .cosine = cosine / tokens});
   }
 
-  std::vector<BlockStatistics> statistics;
+  std::vector<observe::BlockStatistics> statistics;
 
  private:
   static double variance(const Tensor& row) {
@@ -167,13 +170,13 @@ class DirectStatistics final : public BlockObserver {
 struct ShardedModel {
   explicit ShardedModel(const std::string& topology)
       : model(config(topology), DType::kF64),
-        data(Dataset::from_pairs(std::vector{pair(29, 9), pair(39, 9), pair(9, 65), pair(79, 63)},
-                                 false)),
-        device(make_reference_device()) {
+        data(data::Dataset::from_pairs(
+            std::vector{pair(29, 9), pair(39, 9), pair(9, 65), pair(79, 63)}, false)),
+        device(tensor::make_reference_device()) {
     model.initialise(35);
   }
-  static ModelConfig config(const std::string& topology) {
-    ModelConfig c;
+  static model::ModelConfig config(const std::string& topology) {
+    model::ModelConfig c;
     c.encoder_layers = c.decoder_layers = 2;
     c.topology = topology;
     c.width = 16;
@@ -182,47 +185,48 @@ struct ShardedModel {
     c.vocabulary_size = 50;
     return c;
   }
-  static TokenPair pair(int source, int target) {
+  static data::TokenPair pair(int source, int target) {
     const PhiloxStream stream(36, join("pair/", source, "/", target));
-    TokenPair p{.source = std::vector<int32_t>(size_t(source)),
-                .target = std::vector<int32_t>(size_t(target))};
+    data::TokenPair p{.source = std::vector<int32_t>(size_t(source)),
+                      .target = std::vector<int32_t>(size_t(target))};
     uint64_t i = 0;
     for (auto* side : {&p.source, &p.target})
       for (int32_t& t : *side) t = 2 + int32_t(stream.bits(i++) % 48);
     return p;
   }
-  void observe(std::vector<int64_t> pairs, BlockObserver& observer) {
-    const PackedBatch batch = pack(data, pairs);
+  void observe(std::vector<int64_t> pairs, model::BlockObserver& observer) {
+    const data::PackedBatch batch = data::pack(data, pairs);
     Tape tape(*device, DType::kF64, {.recording = false, .dropping = false, .dropout = {}});
     (void)model.losses(tape, batch, 0, 1, &observer);
   }
 
-  Transformer model;
-  Dataset data;
+  model::Transformer model;
+  data::Dataset data;
   std::unique_ptr<Device> device;
 };
-const std::vector<SampleRange> kThreeShards = {{0, 70, 0, 20}, {70, 10, 20, 66}, {80, 80, 86, 64}};
+const std::vector<observe::SampleRange> kThreeShards = {
+    {0, 70, 0, 20}, {70, 10, 20, 66}, {80, 80, 86, 64}};
 
 class SampledStatistics : public testing::TestWithParam<const char*> {};
 
 TEST_P(SampledStatistics, EqualADirectComputationOverTheFirst64RowsOfEachShard) {
   ShardedModel m(GetParam());
-  const std::vector<BlockContext> blocks = m.model.blocks();
-  LayerProbe probe(blocks, kThreeShards);
+  const std::vector<topology::BlockContext> blocks = m.model.blocks();
+  observe::LayerProbe probe(blocks, kThreeShards);
   DirectStatistics direct({{0, 64}, {70, 10}, {80, 64}}, {{0, 20}, {20, 64}, {86, 64}});
   m.observe({0, 1, 2, 3}, probe);
   m.observe({0, 1, 2, 3}, direct);
 
-  const std::vector<BlockSums> sums = all_sums(probe, 3, blocks.size());
+  const std::vector<observe::BlockSums> sums = all_sums(probe, 3, blocks.size());
   ASSERT_EQ(direct.statistics.size(), blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const BlockStatistics s = statistics_of(sums[i]), &d = direct.statistics[i];
-    EXPECT_EQ(sums[i].tokens, blocks[i].stack == StackKind::kEncoder ? 138 : 148);
-    EXPECT_NEAR(s.hidden_rms, d.hidden_rms, 1e-12) << name_of(blocks[i]);
-    EXPECT_NEAR(s.omega, d.omega, 1e-12) << name_of(blocks[i]);
-    EXPECT_NEAR(s.omega_predicted, d.omega_predicted, 1e-12) << name_of(blocks[i]);
-    EXPECT_NEAR(s.branch_share, d.branch_share, 1e-12) << name_of(blocks[i]);
-    EXPECT_NEAR(s.cosine, d.cosine, 1e-12) << name_of(blocks[i]);
+    const observe::BlockStatistics s = observe::statistics_of(sums[i]), &d = direct.statistics[i];
+    EXPECT_EQ(sums[i].tokens, blocks[i].stack == topology::StackKind::kEncoder ? 138 : 148);
+    EXPECT_NEAR(s.hidden_rms, d.hidden_rms, 1e-12) << topology::name_of(blocks[i]);
+    EXPECT_NEAR(s.omega, d.omega, 1e-12) << topology::name_of(blocks[i]);
+    EXPECT_NEAR(s.omega_predicted, d.omega_predicted, 1e-12) << topology::name_of(blocks[i]);
+    EXPECT_NEAR(s.branch_share, d.branch_share, 1e-12) << topology::name_of(blocks[i]);
+    EXPECT_NEAR(s.cosine, d.cosine, 1e-12) << topology::name_of(blocks[i]);
   }
 }
 
@@ -231,18 +235,18 @@ INSTANTIATE_TEST_SUITE_P(Topologies, SampledStatistics,
 
 TEST(LayerStatistics, DoNotDependOnWhichShardsShareAPass) {
   ShardedModel m("residual");
-  const std::vector<BlockContext> blocks = m.model.blocks();
-  LayerProbe together(blocks, kThreeShards);
+  const std::vector<topology::BlockContext> blocks = m.model.blocks();
+  observe::LayerProbe together(blocks, kThreeShards);
   m.observe({0, 1, 2, 3}, together);
 
   const std::vector<std::vector<int64_t>> pairs = {{0, 1}, {2}, {3}};
   for (size_t shard = 0; shard < 3; ++shard) {
-    const SampleRange& r = kThreeShards[shard];
-    LayerProbe alone(blocks, {{0, r.source_rows, 0, r.target_rows}});
+    const observe::SampleRange& r = kThreeShards[shard];
+    observe::LayerProbe alone(blocks, {{0, r.source_rows, 0, r.target_rows}});
     m.observe(pairs[shard], alone);
     EXPECT_EQ(alone.sums(0), together.sums(shard)) << "shard " << shard;  // to the last bit
   }
 }
 
 }  // namespace
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

@@ -7,7 +7,7 @@
 
 #include "core/tensor/tensor.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 
 // Mean of f(a_i, b_i) over all elements of two matrices of one shape.
 template <class F>
@@ -85,4 +85,4 @@ inline double slope(const std::vector<double>& x, const std::vector<double>& y) 
   return xy / xx;
 }
 
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

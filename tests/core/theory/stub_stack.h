@@ -13,7 +13,7 @@
 #include "core/observe/layer_probe.h"
 #include "core/topology/registry.h"
 
-namespace fathom::core::theory {
+namespace fathom::theory {
 
 using Options = std::map<std::string, std::string>;
 
@@ -21,7 +21,7 @@ using Options = std::map<std::string, std::string>;
 inline Tensor normal_matrix(int64_t rows, int64_t cols, double sd, uint64_t seed,
                             const std::string& purpose, DType dtype = DType::kF32) {
   const PhiloxStream stream(seed, purpose);
-  const Tensor t = allocate_flat(rows * cols, dtype).reshaped(rows, cols);
+  const Tensor t = autograd::allocate_flat(rows * cols, dtype).reshaped(rows, cols);
   visit_float(dtype, [&]<class T>() {
     for (int64_t i = 0; i < rows * cols; ++i) t.data<T>()[i] = T(sd * stream.normal(uint64_t(i)));
   });
@@ -54,7 +54,7 @@ inline Draws draw(const DrawSizes& s) {
 
 // A pass over the stack. Index k - 1 belongs to block k; `states` has one more, for the output.
 struct Pass {
-  std::vector<State> states;
+  std::vector<topology::State> states;
   std::vector<Var> inputs, outputs;  // u_k and x^f_k
   Var y;
 };
@@ -63,23 +63,24 @@ class StubStack {
  public:
   StubStack(const std::string& topology, const Options& options, int blocks, int64_t width,
             DType dtype = DType::kF32)
-      : topology_(make_topology(topology, options)), store_(dtype), blocks_(blocks) {
+      : topology_(topology::make_topology(topology, options)), store_(dtype), blocks_(blocks) {
     for (int k = 1; k <= blocks; ++k) topology_->declare_block(store_, context(k), width);
-    topology_->declare_final(store_, StackKind::kEncoder, width);
+    topology_->declare_final(store_, topology::StackKind::kEncoder, width);
     store_.freeze();
-    gradients_ = allocate_flat(store_.size(), dtype);
+    gradients_ = autograd::allocate_flat(store_.size(), dtype);
     store_.bind_gradients(gradients_);
-    ModelConfig config;
+    model::ModelConfig config;
     config.width = width;
-    initialise_parameters(store_, config, 0);  // gains 1, biases 0
+    model::initialise_parameters(store_, config, 0);  // gains 1, biases 0
   }
 
-  [[nodiscard]] const Topology& topology() const { return *topology_; }
-  [[nodiscard]] BlockContext context(int k) const {
-    return {.layer = k, .kind = BlockKind::kFeedForward, .block = k, .block_count = blocks_};
+  [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
+  [[nodiscard]] topology::BlockContext context(int k) const {
+    return {
+        .layer = k, .kind = topology::BlockKind::kFeedForward, .block = k, .block_count = blocks_};
   }
-  [[nodiscard]] std::vector<BlockContext> contexts() const {
-    std::vector<BlockContext> all;
+  [[nodiscard]] std::vector<topology::BlockContext> contexts() const {
+    std::vector<topology::BlockContext> all;
     for (int k = 1; k <= blocks_; ++k) all.push_back(context(k));
     return all;
   }
@@ -88,7 +89,7 @@ class StubStack {
     Pass pass;
     pass.states.push_back(topology_->start(tape.leaf(draws.embedding)));
     for (int k = 1; k <= blocks_; ++k) {
-      const State& state = pass.states.back();
+      const topology::State& state = pass.states.back();
       pass.inputs.push_back(topology_->in(state, context(k)));
       pass.outputs.push_back(tape.leaf(draws.branches[size_t(k - 1)]));
       pass.states.push_back(topology_->out(state, pass.outputs.back(), context(k)));
@@ -102,7 +103,7 @@ class StubStack {
   }
 
  private:
-  std::unique_ptr<Topology> topology_;
+  std::unique_ptr<topology::Topology> topology_;
   ParameterStore store_;
   Tensor gradients_;
   int blocks_;
@@ -112,7 +113,7 @@ class StubStack {
 struct StubRun {
   StubRun(const std::string& topology, const Options& options, const Draws& draws,
           bool on_reference = false)
-      : device(on_reference ? make_reference_device() : make_cpu_device(1)),
+      : device(on_reference ? tensor::make_reference_device() : tensor::make_cpu_device(1)),
         stack(topology, options, int(draws.branches.size()), draws.embedding.cols(),
               draws.embedding.dtype()),
         tape(*device, draws.embedding.dtype(), {}),
@@ -136,4 +137,4 @@ struct StubRun {
   Pass pass;
 };
 
-}  // namespace fathom::core::theory
+}  // namespace fathom::theory

@@ -5,7 +5,7 @@
 #include "core/topology/registry.h"
 #include "tests/support/expect_error.h"
 
-namespace fathom::core {
+namespace fathom::topology {
 namespace {
 
 using support::throws_with;
@@ -55,4 +55,4 @@ TEST(Topologies, OfAnUnknownNameAreListed) {
 }
 
 }  // namespace
-}  // namespace fathom::core
+}  // namespace fathom::topology
