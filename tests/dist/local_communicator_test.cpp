@@ -12,7 +12,7 @@
 namespace fathom::dist {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 
 class LocalGroup : public ::testing::TestWithParam<int> {};
 

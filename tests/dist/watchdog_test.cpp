@@ -13,8 +13,7 @@
 namespace fathom::dist {
 namespace {
 
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 using Duration = Watchdog::Duration;
 
 // Limits are wide, since the machine may be busy: what must not expire has 10 s.

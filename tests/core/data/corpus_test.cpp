@@ -41,7 +41,7 @@ TEST(Corpus, LineSeparatorsOtherThanLineFeedNeverShiftASide) {
 }
 
 TEST(Corpus, StopsAtABadLineWithItsPlaceAndTheRemedy) {
-  using std::string_literals::operator""s;
+  using namespace std::string_literals;
   const auto error = [](std::string source, std::string target) {
     return error_of<DataError>([&] {
       (void)training_corpus(files(std::move(source), std::move(target)), OnBadLine::kFail);
@@ -59,7 +59,7 @@ TEST(Corpus, StopsAtABadLineWithItsPlaceAndTheRemedy) {
 }
 
 TEST(Corpus, DropsAndCountsEveryPairThatCannotBeUsed) {
-  using std::string_literals::operator""s;
+  using namespace std::string_literals;
   const std::string huge(2'000'000, 'x');
   const CorpusFiles bad = files("gut\n\n \t\nleer\n\xFF\ncr\r\nn\0l\n"s + huge + "\nkurz\nende\n",
                                 "good\na\nb\n  \nc\nd\ne\nf\n" + huge + "\nend\n");

@@ -29,7 +29,7 @@ void write_gzip(const std::string& path, std::string_view bytes) {
 using Lines = std::vector<std::string>;
 
 TEST(Text, SplitsOnLineFeedAlone) {
-  using std::string_literals::operator""s;
+  using namespace std::string_literals;
   EXPECT_EQ(lines_of(Text("t", "a\u2028b\u0085c\rd\ve\n\0f\n"s)),
             (Lines{"a\u2028b\u0085c\rd\ve", "\0f"s}));
 }
@@ -51,7 +51,7 @@ TEST(Text, SurvivesAMove) {
 }
 
 TEST(Text, NamesThePlaceOfAFault) {
-  using std::string_literals::operator""s;
+  using namespace std::string_literals;
   const Text text("x.de", "gut\nna\xFFja\nzwei\r\nn\0l\n"s);
 
   EXPECT_EQ(text.fault(0), LineFault::kNone);
@@ -91,7 +91,7 @@ TEST(Utf8, AcceptsTheEdgesAndRefusesWhatIsBeyond) {
 }
 
 TEST(Mended, GivesALineThatHasNoFault) {
-  using std::string_literals::operator""s;
+  using namespace std::string_literals;
   EXPECT_EQ(mended("a\r"), "a");
   EXPECT_EQ(mended("a\0b"s), "a b");
   EXPECT_EQ(mended("a\xFFz\xE2\x82"), "a\uFFFDz\uFFFD\uFFFD");
