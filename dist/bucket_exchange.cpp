@@ -4,69 +4,77 @@
 
 namespace fathom::dist {
 
-template <class T>
-BucketExchange<T>::BucketExchange(int rank, int size, int shards)
-    : rank_(rank), size_(size), shards_(shards) {
-  for (int r = 0; r < size; ++r)
+BucketExchange::BucketExchange(DataGroup& group, Context& context, int shards, int64_t longest,
+                               DType dtype)
+    : group_(group), context_(context), shards_(shards) {
+  const int size = group.size();
+  int64_t most = 0;
+  for (int r = 0; r < size; ++r) {
     subtrees_.push_back(maximal_subtrees(shard_range(r, size, shards), shards));
+    most += int64_t(subtrees_.back().size());
+  }
+  if (size == 1) return;
+  const int64_t segment = longest / size + 1;
+  receive_ = context.allocate(1, most * segment, dtype);
+  const int64_t own = int64_t(subtrees_[size_t(group.rank())].size());
+  if (own > 1) send_ = context.allocate(1, own * longest, dtype);
 }
 
-template <class T>
-void BucketExchange<T>::reduce(Communicator& group, std::span<const std::span<T>> partials) {
-  const int64_t own = int64_t(subtrees_[size_t(rank_)].size());
+void BucketExchange::reduce(std::span<const Tensor> partials) {
+  const int rank = group_.rank(), size = group_.size();
+  const int64_t own = int64_t(subtrees_[size_t(rank)].size());
   require(int64_t(partials.size()) == own, "bucket exchange: got ", partials.size(),
           " partial sums, expected ", own);
-  if (size_ == 1) return;  // the only partial is the root
+  if (size == 1) return;  // the only partial is the root
 
-  const int64_t n = int64_t(partials[0].size());
-  const auto boundary = [&](int r) { return n * r / size_; };
-  const int64_t length = boundary(rank_ + 1) - boundary(rank_);
+  const int64_t n = partials[0].numel();
+  const auto boundary = [&](int r) { return n * r / size; };
+  const int64_t length = boundary(rank + 1) - boundary(rank);
   std::vector<int64_t> segments;
   std::vector<int64_t> send_counts;
   std::vector<int64_t> receive_counts;
   int64_t received = 0;
-  for (int r = 0; r < size_; ++r) {
+  for (int r = 0; r < size; ++r) {
     segments.push_back(boundary(r + 1) - boundary(r));
     send_counts.push_back(own * segments.back());
     receive_counts.push_back(int64_t(subtrees_[size_t(r)].size()) * length);
     received += receive_counts.back();
   }
 
-  std::span<const T> send = partials[0];  // one partial is already cut by destination
+  Tensor send = partials[0];  // one partial is already cut by destination
   if (own > 1) {
-    send_.clear();
-    for (int r = 0; r < size_; ++r)
-      for (const std::span<T> partial : partials)
-        send_.insert(send_.end(), partial.begin() + boundary(r), partial.begin() + boundary(r + 1));
-    send = send_;
+    int64_t at = 0;
+    for (int r = 0; r < size; ++r) {
+      for (const Tensor& partial : partials) {
+        context_.copy(send_.columns(at, segments[size_t(r)]),
+                      partial.columns(boundary(r), segments[size_t(r)]));
+        at += segments[size_t(r)];
+      }
+    }
+    send = send_.columns(0, at);
   }
-  receive_.resize(size_t(received));
-  group.all_to_all(send, send_counts, receive_, receive_counts);
+  group_.all_to_all(context_, send, send_counts, receive_.columns(0, received), receive_counts);
   sum_in_tree_order(length);
-  group.all_gather(std::span<const T>(receive_).first(size_t(length)), segments, partials[0]);
+  group_.all_gather(context_, receive_.columns(0, length), segments, partials[0]);
 }
 
 // The root of the received partials ends in the first `length` elements.
-template <class T>
-void BucketExchange<T>::sum_in_tree_order(int64_t length) {
+void BucketExchange::sum_in_tree_order(int64_t length) {
   TreeStack stack(shards_);
-  std::vector<T*> sums;
-  T* next = receive_.data();
+  std::vector<int64_t> sums;  // where each begins
+  int64_t next = 0;
   for (const std::vector<TreeNode>& nodes : subtrees_) {
     for (const TreeNode node : nodes) {
       sums.push_back(next);
       next += length;
       for (int merges = stack.push(node); merges > 0; --merges) {
-        const T* right = sums.back();
+        const Tensor right = receive_.columns(sums.back(), length);
         sums.pop_back();
-        T* left = sums.back();
-        for (int64_t i = 0; i < length; ++i) left[i] += right[i];
+        const Tensor left = receive_.columns(sums.back(), length);
+        context_.run(&kernels::Kernels::add_scaled, {.x = left, .z = right, .y = left});
       }
     }
   }
 }
-
-template class BucketExchange<float>;
-template class BucketExchange<double>;
 
 }  // namespace fathom::dist

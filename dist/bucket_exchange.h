@@ -6,32 +6,29 @@
 #include <span>
 #include <vector>
 
-#include "dist/communicator.h"
+#include "dist/data_group.h"
 #include "dist/reduction_tree.h"
 
 namespace fathom::dist {
 
-template <class T>
 class BucketExchange {
  public:
-  BucketExchange(int rank, int size, int shards);
+  // For buckets of up to `longest` elements of `dtype`; its memory belongs to `context`.
+  BucketExchange(DataGroup& group, Context& context, int shards, int64_t longest, DType dtype);
 
-  // partials[k], (n) each, is the sum of this rank's k-th maximal subtree. On return partials[0]
-  // holds the root, the same bits on every rank. Collective on `group`.
-  void reduce(Communicator& group, std::span<const std::span<T>> partials);
+  // partials[k], (1, n) each, is the sum of this rank's k-th maximal subtree. Then partials[0]
+  // holds the root, the same bits on every rank. Queued on the context; collective.
+  void reduce(std::span<const Tensor> partials);
 
  private:
   void sum_in_tree_order(int64_t length);
 
-  int rank_;
-  int size_;
+  DataGroup& group_;
+  Context& context_;
   int shards_;
-  std::vector<std::vector<TreeNode>> subtrees_ = {};  // per rank
-  std::vector<T> send_ = {};                          // this rank's partials, cut by destination
-  std::vector<T> receive_ = {};  // segment `rank` of all ranks' partials, in shard order
+  std::vector<std::vector<TreeNode>> subtrees_;  // per rank
+  Tensor send_;                                  // this rank's partials, cut by destination
+  Tensor receive_;  // segment `rank` of all ranks' partials, in shard order
 };
-
-extern template class BucketExchange<float>;
-extern template class BucketExchange<double>;
 
 }  // namespace fathom::dist

@@ -3,13 +3,15 @@
 // in tree mode also for every number of ranks, bucket length and order of announcements.
 //
 //   for each shard of this rank, in order:
-//     std::span<T> gradient = reducer.begin_shard();   // backward adds into it, and calls
+//     const Tensor gradient = reducer.begin_shard();   // backward adds into it, and calls
 //     reducer.ready(offset, count);                    // when a parameter is final (optional)
 //     reducer.end_shard();
-//   std::span<const T> sum = reducer.finish();         // valid until the next begin_shard()
+//   const Tensor sum = reducer.finish();               // valid until the next begin_shard()
 //
 // Every rank begins and ends each shard it owns (reduction_tree.h), an empty one too: it counts as
-// zeros. The calls come from one thread. Instantiated for float and double.
+// zeros. Nothing here waits: all is queued on the device's contexts, and with overlap buckets are
+// reduced on the communication context, which waits for an event of the compute context behind the
+// last kernel that wrote to the bucket.
 //
 // Memory: tree keeps one buffer of P per partial sum alive, buffers_needed() of them, about
 // log2(V/N) + 1; fast one. With more than one rank, one bucket is also staged: its received
@@ -18,8 +20,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 
+#include "core/tensor/device.h"
 #include "dist/communicator.h"
 
 namespace fathom::dist {
@@ -30,8 +32,8 @@ enum class Reduction {
 };
 
 enum class Overlap {
-  kOff,  // everything is reduced in finish()
-  kOn,   // complete buckets are reduced by a communication thread (with one rank: like kOff)
+  kOff,  // everything is reduced in finish(), on the compute context
+  kOn,   // complete buckets are reduced on the communication context (with one rank: like kOff)
 };
 
 struct ReducerOptions {
@@ -41,34 +43,37 @@ struct ReducerOptions {
   int shards = 8;  // V, at least the number of ranks
 };
 
-template <class T>
 class GradientReducer {
  public:
-  // Collective. P = parameter_count. The group must outlive the reducer and, while it lives, may be
-  // used for other calls between steps (and, with overlap, at any time).
-  // InvalidArgument for options out of range, DeviceError if memory does not suffice.
-  GradientReducer(Communicator& group, const ReducerOptions& options, int64_t parameter_count);
+  // Collective. P = parameter_count, of `dtype`. The group and the device must outlive the reducer;
+  // while it lives the group may be used for other calls between steps (and, with overlap, at any
+  // time). InvalidArgument for options out of range, DeviceError if memory does not suffice.
+  GradientReducer(Communicator& group, Device& device, const ReducerOptions& options,
+                  int64_t parameter_count, DType dtype);
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
   ~GradientReducer();
 
-  // (P), to be added into, and 64-byte aligned. Zeros in tree mode; in fast mode zeros for the
+  // (1, P), to be added into on the compute context. Zeros in tree mode; in fast mode zeros for the
   // first shard of the step, then the sum so far. fast may take several of the rank's shards in one
   // backward: `fused` is their number.
-  [[nodiscard]] std::span<T> begin_shard(int fused = 1);
+  [[nodiscard]] Tensor begin_shard(int fused = 1);
 
-  // Elements [offset, offset + count) of the open shard are final. Ranges may come in any order and
-  // each element once; calls in any but the rank's last shard are ignored.
+  // Elements [offset, offset + count) of the open shard are final once the compute context has done
+  // what it was given so far. Ranges may come in any order and each element once; calls in any but
+  // the rank's last shard are ignored.
   void ready(int64_t offset, int64_t count);
 
   void end_shard();
 
-  // (P): the sum over all V shards. Collective; waits. Buckets never announced are reduced now.
-  // Throws what went wrong on the communication thread; after an error the reducer is of no use.
-  [[nodiscard]] std::span<const T> finish();
+  // (1, P): the sum over all V shards, for what is queued on the compute context from here on.
+  // Collective. Buckets never announced are reduced now. Throws what went wrong while it was
+  // reduced, if that is known by then; after an error the reducer is of no use.
+  [[nodiscard]] Tensor finish();
 
-  // Of the last step: spent in finish(), and spent in reduction on whatever thread. The second less
-  // the first is what overlap has hidden.
+  // Of the last step, once the compute context has come past finish(): how long it waited there,
+  // and how long the reductions took on whatever context. The second less the first is what overlap
+  // has hidden.
   [[nodiscard]] double wait_seconds() const;
   [[nodiscard]] double reduce_seconds() const;
 
@@ -78,8 +83,5 @@ class GradientReducer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-extern template class GradientReducer<float>;
-extern template class GradientReducer<double>;
 
 }  // namespace fathom::dist

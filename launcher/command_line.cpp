@@ -74,6 +74,9 @@ void add_train(CLI::App& app, Action& action) {
       ->capture_default_str();
   sub->add_option("--init-from", c->init_from,
                   "Start a new run from the weights of this checkpoint");
+  sub->add_flag(
+      "--profile", c->profile,
+      "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
   sub->callback([c, &action] {
     action = [c] {
       heed_signals(Stopping::kAtOnce);
@@ -199,7 +202,9 @@ void add_checkpoint(CLI::App& app, Action& action) {
 
 int run_command_line(int argc, char** argv) {
   CLI::App app("Fathom: a distributed trainer for deep Transformers", "fathom");
-  app.set_version_flag("--version", "fathom " + version() + " (" + commit() + ")\n" + built_with());
+  app.set_version_flag("--version", std::function<std::string()>([] {
+                         return "fathom " + version() + " (" + commit() + ")\n" + built_with();
+                       }));
   app.require_subcommand(0, 1);
   Action action;
   add_train(app, action);

@@ -1,6 +1,7 @@
 #include "launcher/evaluation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -14,14 +15,20 @@ namespace fathom::launcher {
 namespace {
 
 double summed_nll(model::Transformer& model, Device& device, const data::PackedBatch& batch) {
-  const DType dtype = model.parameters().dtype();
-  Tape tape(device, dtype, {.recording = false, .fixed_tiles = true, .dropping = false});
-  const ops::TokenLosses losses = model.losses(tape, batch, 0, 1);
-  return visit_float(dtype, [&]<class T>() {
-    double sum = 0;
-    for (int64_t t = 0; t < losses.nll.cols(); ++t) sum += double(losses.nll.data<T>()[t]);
-    return sum;
-  });
+  Tape tape(device, model.parameters().dtype(),
+            {.recording = false, .batch_invariant = true, .training = false});
+  const ops::TokenLosses losses =
+      model.losses(tape, model::upload(tape, batch, model.config().vocabulary_size), 0, 1);
+  const Tensor sums = tape.keep(1, 2, DType::kF64);
+  tape.run(&kernels::Kernels::fill, {.y = sums, .value = 0});
+  tape.run(&kernels::Kernels::sum_losses, {.first = losses.smooth,
+                                           .second = losses.nll,
+                                           .sums = sums,
+                                           .begin = 0,
+                                           .count = losses.nll.cols()});
+  std::array<double, 2> values{};
+  tape.context().download(std::span<double>(values), sums);
+  return values[1];
 }
 
 // Every pair's successor in the plan, the last one's being the first: sentences of like length.

@@ -1,70 +1,97 @@
 #include "launcher/gradient_step.h"
 
 #include <algorithm>
-#include <chrono>
+#include <optional>
+#include <utility>
 
+#include "dist/data_group.h"
 #include "dist/reduction_tree.h"
-#include "dist/shard_values.h"
 
 namespace fathom::launcher {
-namespace {
 
-using Clock = std::chrono::steady_clock;
+using kernels::Kernels;
+using tensor::Event;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+struct GradientStep::Impl {
+  Impl(model::Transformer& m, Device& d, const data::Dataset& set, dist::Communicator& g,
+       const StepOptions& o)
+      : model_(m),
+        device_(d),
+        data_(set),
+        group_(g),
+        options_(o),
+        owned_(dist::shard_range(g.rank(), g.size(), o.reducer.shards)),
+        reducer_(g, d, o.reducer, m.parameters().size(), m.parameters().wide()),
+        data_communicator_(g.duplicate()),
+        data_group_(dist::make_host_data_group(*data_communicator_)),
+        blocks_(m.blocks()) {
+    Context& context = d.compute();
+    const int64_t numbers = int64_t(blocks_.size()) * observe::kBlockSums;
+    losses_ = context.allocate(owned_.count(), 2, DType::kF64);
+    sums_ = context.allocate(owned_.count(), numbers, DType::kF64);
+    if (g.size() == 1) return;
+    all_losses_ = context.allocate(o.reducer.shards, 2, DType::kF64);
+    all_sums_ = context.allocate(o.reducer.shards, numbers, DType::kF64);
+  }
 
-template <class T>
-class GradientStepOf final : public GradientStep {
- public:
-  GradientStepOf(model::Transformer& model, Device& device, const data::Dataset& data,
-                 dist::Communicator& group, const StepOptions& options)
-      : model_(model),
-        device_(device),
-        data_(data),
-        group_(group),
-        options_(options),
-        owned_(dist::shard_range(group.rank(), group.size(), options.reducer.shards)),
-        reducer_(group, options.reducer, model.parameters().size()),
-        blocks_(model.blocks()) {}
-
-  StepGradient run(const data::Batch& batch, int64_t step, bool observe) override {
-    const Clock::time_point start = Clock::now();
-    timing_ = {};
-    losses_.clear();
-    sums_.clear();
+  StepGradient run(const data::Batch& batch, int64_t step, bool observe,
+                   autograd::Profile* profile) {
+    Context& context = device_.compute();
+    profile_ = profile;
+    passes_.clear();
+    tokens_ = tokens_of(batch);
+    begin_ = context.record();
+    context.run(&Kernels::fill, {.y = losses_, .value = 0});
+    if (observe) context.run(&Kernels::fill, {.y = sums_, .value = 0});
     for (int shard = owned_.begin; shard < owned_.end;) {
       const int end = fused_end(batch, shard);
       run_shards(batch, shard, end, step, observe);
       shard = end;
     }
-    const RankWork work = {.seconds = seconds_since(start), .tokens = tokens_of(batch)};
+    end_ = context.record();
+    if (profile_ != nullptr) profile_->begin();
     StepGradient out;
-    const std::span<const T> sum = reducer_.finish();
-    out.gradient =
-        Tensor(const_cast<T*>(sum.data()), 1, int64_t(sum.size()), tensor::dtype_of<T>());
-    timing_.reduce_seconds = reducer_.wait_seconds();
-    out.timing = timing_;
-    out.ranks = gather(work);
-
-    const int shards = options_.reducer.shards;
-    const std::vector<double> losses = dist::gather_in_shard_order(group_, shards, losses_);
-    for (size_t i = 0; i < losses.size(); i += 2) {
-      out.loss += losses[i] / double(batch.target_tokens);
-      out.nll += losses[i + 1] / double(batch.target_tokens);
-    }
-    if (observe)
-      out.blocks = observe::add_shards(dist::gather_in_shard_order(group_, shards, sums_), shards,
-                                       int64_t(blocks_.size()));
+    out.gradient = reducer_.finish();
+    if (profile_ != nullptr) profile_->end("reduce gradients", autograd::Phase::kUpdate);
+    out.losses = in_shard_order(losses_, all_losses_);
+    if (observe) out.blocks = in_shard_order(sums_, all_sums_);
     return out;
   }
 
-  int64_t memory_bytes() const override {
-    return reducer_.memory_bytes() + device_.arena().peak_bytes();
+  StepTiming timing() const {
+    StepTiming out;
+    for (const PassEvents& pass : passes_) {
+      out.forward_seconds += seconds_between(pass.begin, pass.middle);
+      out.backward_seconds += seconds_between(pass.middle, pass.end);
+    }
+    out.reduce_seconds = reducer_.wait_seconds();
+    return out;
   }
 
+  std::vector<RankWork> ranks() {
+    const double numbers[] = {seconds_between(begin_, end_), tokens_};
+    std::vector<double> all(2 * size_t(group_.size()));
+    group_.all_gather(std::span<const double>(numbers), std::vector<int64_t>(all.size() / 2, 2),
+                      std::span<double>(all));
+    std::vector<RankWork> ranks;
+    for (size_t i = 0; i < all.size(); i += 2) ranks.push_back({all[i], all[i + 1]});
+    return ranks;
+  }
+
+  int64_t memory_bytes() const { return reducer_.memory_bytes() + device_.arena().peak_bytes(); }
+
  private:
+  // From the rows of this rank's shards to those of all.
+  Tensor in_shard_order(const Tensor& own, const Tensor& all) {
+    if (group_.size() == 1) return own;
+    std::vector<int64_t> counts;
+    for (int r = 0; r < group_.size(); ++r)
+      counts.push_back(own.cols() *
+                       dist::shard_range(r, group_.size(), options_.reducer.shards).count());
+    data_group_->all_gather(device_.compute(), own, counts, all);
+    return all;
+  }
+
   double tokens_of(const data::Batch& batch) const {
     int64_t tokens = 0;
     for (int shard = owned_.begin; shard < owned_.end; ++shard)
@@ -72,16 +99,6 @@ class GradientStepOf final : public GradientStep {
         tokens += data_.target_length(pair) + 1 +
                   (data_.decoder_only() ? 0 : data_.source_length(pair) + 1);
     return double(tokens);
-  }
-
-  std::vector<RankWork> gather(const RankWork& mine) {
-    const double numbers[] = {mine.seconds, mine.tokens};
-    std::vector<double> all(2 * size_t(group_.size()));
-    group_.all_gather(std::span<const double>(numbers), std::vector<int64_t>(all.size() / 2, 2),
-                      std::span<double>(all));
-    std::vector<RankWork> ranks;
-    for (size_t i = 0; i < all.size(); i += 2) ranks.push_back({all[i], all[i + 1]});
-    return ranks;
   }
 
   // tree: every shard is a micro-batch of its own. fast: neighbours are fused up to micro_tokens.
@@ -102,20 +119,15 @@ class GradientStepOf final : public GradientStep {
 
   // Shards [first, end) into one gradient buffer; several only in fast mode.
   void run_shards(const data::Batch& batch, int first, int end, int64_t step, bool observe) {
-    const std::span<T> gradient = reducer_.begin_shard(end - first);
-    model_.parameters().bind_gradients(
-        Tensor(gradient.data(), 1, int64_t(gradient.size()), tensor::dtype_of<T>()));
-    const size_t shards = size_t(end - first);
-    losses_.resize(losses_.size() + 2 * shards);
-    sums_.resize(sums_.size() + (observe ? shards * blocks_.size() * observe::kBlockSums : 0));
-
+    model_.parameters().bind_gradients(reducer_.begin_shard(end - first));
     std::vector<Pass> passes = passes_of(batch, first, end);
     for (Pass& pass : passes) {
+      pass.first_row = first - owned_.begin;
       pass.weight = 1 / double(batch.target_tokens);
       pass.step = step;
       pass.observe = observe && &pass == &passes.front();
       pass.is_last = &pass == &passes.back();
-      run_pass(pass, shards);
+      run_pass(pass);
     }
     reducer_.end_shard();
   }
@@ -124,6 +136,7 @@ class GradientStepOf final : public GradientStep {
   struct Pass {
     std::vector<int64_t> pairs;
     std::vector<observe::SampleRange> ranges;
+    int64_t first_row = 0;  // of the first of the shards, among this rank's
     double weight = 0;
     int64_t step = 0;
     bool observe = false, is_last = false;
@@ -167,37 +180,37 @@ class GradientStepOf final : public GradientStep {
     pass.ranges.push_back(range);
   }
 
-  void run_pass(const Pass& pass, size_t shards) {
-    observe::LayerProbe probe(pass.observe ? blocks_ : std::vector<topology::BlockContext>{},
-                              pass.observe ? pass.ranges : std::vector<observe::SampleRange>{});
-    Clock::time_point start = Clock::now();
-    const data::PackedBatch packed = data::pack(data_, pass.pairs);
-    Tape tape(device_, tensor::dtype_of<T>(), {.dropout = {options_.seed, pass.step}});
-    const ops::TokenLosses losses = model_.losses(tape, packed, options_.label_smoothing,
-                                                  pass.weight, pass.observe ? &probe : nullptr);
-    for (size_t i = 0; i < shards; ++i)
-      add_losses(losses, pass.ranges[i], &losses_[losses_.size() - 2 * (shards - i)]);
-    if (pass.observe) {
-      const size_t count = blocks_.size() * observe::kBlockSums;
-      for (size_t i = 0; i < shards; ++i)
-        std::copy(probe.sums(i).begin(), probe.sums(i).end(),
-                  sums_.end() - std::ptrdiff_t((shards - i) * count));
-    }
-    timing_.forward_seconds += seconds_since(start);
-    start = Clock::now();
+  void run_pass(const Pass& pass) {
+    Context& context = device_.compute();
+    const int64_t shards = int64_t(pass.ranges.size());
+    PassEvents events;
+    events.begin = context.record();
+    Tape tape(device_, model_.parameters().dtype(),
+              {.dropout = {.seed = options_.seed, .step = pass.step}, .profile = profile_});
+    const model::DeviceBatch batch =
+        model::upload(tape, data::pack(data_, pass.pairs), model_.config().vocabulary_size);
+    std::optional<observe::LayerProbe> probe;
+    if (pass.observe)
+      probe.emplace(context, blocks_, pass.ranges, sums_.row_range(pass.first_row, shards));
+    const ops::TokenLosses losses = model_.losses(tape, batch, options_.label_smoothing,
+                                                  pass.weight, probe ? &*probe : nullptr);
+    for (int64_t i = 0; i < shards; ++i)
+      context.run(&Kernels::sum_losses, {.first = losses.smooth,
+                                         .second = losses.nll,
+                                         .sums = losses_.row_range(pass.first_row + i, 1),
+                                         .begin = pass.ranges[size_t(i)].first_target,
+                                         .count = pass.ranges[size_t(i)].target_rows});
+    events.middle = context.record();
     tape.backward(losses.loss, {}, [&](const Parameter& p) {
       if (pass.is_last) reducer_.ready(p.offset, ParameterStore::padded_count(p));
     });
-    timing_.backward_seconds += seconds_since(start);
+    events.end = context.record();
+    passes_.push_back(std::move(events));
   }
 
-  static void add_losses(const ops::TokenLosses& losses, const observe::SampleRange& range,
-                         double* sums) {
-    for (int64_t t = range.first_target; t < range.first_target + range.target_rows; ++t) {
-      sums[0] += double(losses.smooth.data<T>()[t]);
-      sums[1] += double(losses.nll.data<T>()[t]);
-    }
-  }
+  struct PassEvents {
+    Event begin, middle, end;  // of forward, between, of backward
+  };
 
   model::Transformer& model_;
   Device& device_;
@@ -205,22 +218,29 @@ class GradientStepOf final : public GradientStep {
   dist::Communicator& group_;
   StepOptions options_;
   dist::ShardRange owned_;
-  dist::GradientReducer<T> reducer_;
+  dist::GradientReducer reducer_;
+  std::unique_ptr<dist::Communicator> data_communicator_;
+  std::unique_ptr<dist::DataGroup> data_group_;
   std::vector<topology::BlockContext> blocks_;
-  StepTiming timing_;
-  std::vector<double> losses_;  // two a shard: sums of loss and nll over its target tokens
-  std::vector<double> sums_;    // blocks x kBlockSums a shard
+  Tensor losses_, sums_;          // a row for each shard of this rank, see StepGradient
+  Tensor all_losses_, all_sums_;  // of all ranks; empty with one
+  Event begin_, end_;             // of this rank's work
+  std::vector<PassEvents> passes_;
+  double tokens_ = 0;
+  autograd::Profile* profile_ = nullptr;  // of this step, or none
 };
 
-}  // namespace
+GradientStep::GradientStep(model::Transformer& model, Device& device, const data::Dataset& data,
+                           dist::Communicator& group, const StepOptions& options)
+    : impl_(std::make_unique<Impl>(model, device, data, group, options)) {}
+GradientStep::~GradientStep() = default;
 
-std::unique_ptr<GradientStep> make_gradient_step(model::Transformer& model, Device& device,
-                                                 const data::Dataset& data,
-                                                 dist::Communicator& group,
-                                                 const StepOptions& options) {
-  if (model.parameters().dtype() == DType::kF32)
-    return std::make_unique<GradientStepOf<float>>(model, device, data, group, options);
-  return std::make_unique<GradientStepOf<double>>(model, device, data, group, options);
+StepGradient GradientStep::run(const data::Batch& batch, int64_t step, bool observe,
+                               autograd::Profile* profile) {
+  return impl_->run(batch, step, observe, profile);
 }
+StepTiming GradientStep::timing() const { return impl_->timing(); }
+std::vector<RankWork> GradientStep::ranks() { return impl_->ranks(); }
+int64_t GradientStep::memory_bytes() const { return impl_->memory_bytes(); }
 
 }  // namespace fathom::launcher

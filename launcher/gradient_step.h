@@ -23,13 +23,11 @@ struct RankWork {
   double tokens = 0;  // source and target, with EOS
 };
 
+// Tensors of the device, complete when its compute context is; valid until the next step.
 struct StepGradient {
-  Tensor gradient;  // (1, P), the sum over the global batch; valid until the next step
-  double loss = 0;  // smoothed objective, nats per target token
-  double nll = 0;   // unsmoothed
-  std::vector<observe::BlockSums> blocks;  // when observed
-  StepTiming timing;
-  std::vector<RankWork> ranks;  // by rank
+  Tensor gradient;  // (1, P), the sum over the global batch
+  Tensor losses;  // (V, 2) f64: per shard the sums of loss and nll over its target tokens, in nats
+  Tensor blocks;  // (V, blocks * observe::kBlockSums) f64 when observed, else empty
 };
 
 struct StepOptions {
@@ -41,17 +39,28 @@ struct StepOptions {
 
 class GradientStep {
  public:
-  virtual ~GradientStep() = default;
-  // Collective. `step` counts from 1 and keys the dropout; `observe` samples layer statistics.
-  [[nodiscard]] virtual StepGradient run(const data::Batch& batch, int64_t step, bool observe) = 0;
-  [[nodiscard]] virtual int64_t memory_bytes() const = 0;
-};
+  // All references outlive it. Collective.
+  GradientStep(model::Transformer& model, Device& device, const data::Dataset& data,
+               dist::Communicator& group, const StepOptions& options);
+  ~GradientStep();
+  GradientStep(const GradientStep&) = delete;
+  GradientStep& operator=(const GradientStep&) = delete;
 
-// All references outlive the result. The model's dtype decides the precision of the reduction.
-[[nodiscard]] std::unique_ptr<GradientStep> make_gradient_step(model::Transformer& model,
-                                                               Device& device,
-                                                               const data::Dataset& data,
-                                                               dist::Communicator& group,
-                                                               const StepOptions& options);
+  // Queues the step and does not wait. `step` counts from 1 and keys the dropout; `observe` samples
+  // layer statistics. Collective.
+  // `profile`, where present, gets a span for every op.
+  [[nodiscard]] StepGradient run(const data::Batch& batch, int64_t step, bool observe,
+                                 autograd::Profile* profile = nullptr);
+
+  // Of the last step, once the compute context has come past it. ranks() is collective.
+  [[nodiscard]] StepTiming timing() const;
+  [[nodiscard]] std::vector<RankWork> ranks();
+
+  [[nodiscard]] int64_t memory_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace fathom::launcher

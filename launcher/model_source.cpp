@@ -3,7 +3,7 @@
 #include "checkpoint/directory.h"
 #include "core/data/files.h"
 #include "launcher/config/load.h"
-#include "launcher/cores.h"
+#include "launcher/devices.h"
 #include "launcher/provenance.h"
 #include "launcher/train_state.h"
 #include "monitoring/log.h"
@@ -37,14 +37,12 @@ LoadedModel load_model(const std::string& path, int threads) {
       " was trained with; put that one back");
   out.config.model.vocabulary_size = out.tokenizer->size();
 
-  const bool is_f64 = out.config.train.precision == Precision::kFp64;
-  out.device =
-      tensor::make_device(out.config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
-                          threads_per_rank(out.config));
+  out.device = make_device(out.config);
   out.model =
-      std::make_unique<model::Transformer>(out.config.model, is_f64 ? DType::kF64 : DType::kF32);
+      std::make_unique<model::Transformer>(out.config.model, *out.device, compute_type(out.config));
   checkpoint::LoadingArchive archive(source, "model/");
-  visit_weights(archive, *out.model);
+  HostCopies copies;
+  visit_weights(archive, *out.model, copies);
   archive.finish();
   return out;
 }

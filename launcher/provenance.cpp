@@ -3,23 +3,19 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/files.h"
-#include "core/tensor/device.h"
 #include "launcher/config/show.h"
 #include "launcher/version.h"
 
 namespace fathom::launcher {
 
-std::string provenance_json(const Config& config, const data::PreparedData& data, int ranks,
-                            const std::string& counters) {
-  const nlohmann::json json = {{"config", to_yaml(config)},
-                               {"config_hash", config_hash(config)},
-                               {"data", data.content_hash},
-                               {"tokenizer", data::content_hash(data.tokenizer->bytes())},
-                               {"version", version()},
-                               {"commit", commit()},
-                               {"numerics", tensor::cpu_numerics_fingerprint()},
-                               {"ranks", ranks},
-                               {"counters", counters}};
+std::string provenance_json(const Config& config, const data::PreparedData& data,
+                            const std::string& numerics, int ranks, const std::string& counters) {
+  const nlohmann::json json = {
+      {"config", to_yaml(config)}, {"config_hash", config_hash(config)},
+      {"data", data.content_hash}, {"tokenizer", data::content_hash(data.tokenizer->bytes())},
+      {"version", version()},      {"commit", commit()},
+      {"numerics", numerics},      {"ranks", ranks},
+      {"counters", counters}};
   return json.dump();
 }
 

@@ -10,7 +10,8 @@ namespace fathom::launcher {
 
 // A JSON object: config (YAML text) and its hash, data hash, version, numerics, ranks, counters.
 [[nodiscard]] std::string provenance_json(const Config& config, const data::PreparedData& data,
-                                          int ranks, const std::string& counters);
+                                          const std::string& numerics, int ranks,
+                                          const std::string& counters);
 
 // Parts of it again; empty where it is missing.
 [[nodiscard]] std::string provenance_text(const std::string& json, const std::string& key);

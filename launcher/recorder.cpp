@@ -52,7 +52,15 @@ monitoring::LabelValues labels_of(const topology::BlockContext& block) {
 }
 
 std::string precision_of(const Config& config) {
-  return config.train.precision == Precision::kFp64 ? "fp64" : "fp32";
+  switch (config.train.precision) {
+    case Precision::kFp64:
+      return "fp64";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp32:
+      break;
+  }
+  return "fp32";
 }
 
 }  // namespace

@@ -156,10 +156,9 @@ void abandon_later(const Resume& resume, RunDirectory& run) {
     run.checkpoints->discard_after(resume.checkpoint->manifest().step);
 }
 
-void check_same_numerics(const Resume& resume, const monitoring::Log& log) {
+void check_same_numerics(const Resume& resume, const std::string& now, const monitoring::Log& log) {
   if (!resume.checkpoint) return;
   const std::string old = provenance_text(resume.checkpoint->manifest().provenance, "numerics");
-  const std::string now = tensor::cpu_numerics_fingerprint();
   if (!old.empty() && old != now)
     log.warn(join("the checkpoint was computed with ", old, ", this process computes with ", now,
                   ": the run goes on, but not to the last bit as it would have there"));
@@ -176,29 +175,32 @@ void check_same_data(const Resume& resume, const data::PreparedData& data) {
 }
 
 void check_ranks_agree(const Config& config, const data::PreparedData& data,
-                       dist::Communicator& group) {
+                       const std::string& numerics, dist::Communicator& group) {
   Config shared = config;
   shared.train.threads = 0;  // machines may differ in cores
   const std::string program = data::content_hash(data::read_file("/proc/self/exe"));
   dist::check_agreement(group, {{"config", config_hash(shared)},
                                 {"program", version() + " " + program},
-                                {"numerics", tensor::cpu_numerics_fingerprint()},
+                                {"numerics", numerics},
                                 {"data", data.content_hash}});
 }
 
 void load_state(const Resume& resume, TrainState& state, dist::Communicator& group) {
   if (resume.checkpoint) {
     checkpoint::LoadingArchive archive(*resume.checkpoint);
-    state.visit(archive);
+    HostCopies copies;
+    state.visit(archive, copies);
     archive.finish();
   }
   if (group.size() == 1) return;
   BroadcastArchive archive(group);
-  state.visit(archive);
+  HostCopies copies;
+  state.visit(archive, copies);
 }
 
 void load_weights(const std::string& path, const Config& config, model::Transformer& model,
                   dist::Communicator& group, const monitoring::Log& log) {
+  HostCopies copies;
   if (group.rank() == 0) {
     const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);
     const std::string old = provenance_text(source.manifest().provenance, "config");
@@ -209,11 +211,11 @@ void load_weights(const std::string& path, const Config& config, model::Transfor
       log.warn(join("--init-from: the weights are those of a ", topology, " model, this one is ",
                     config.model.topology));
     checkpoint::LoadingArchive archive(source, "model/");
-    visit_weights(archive, model);
+    visit_weights(archive, model, copies);
     archive.finish();
   }
   BroadcastArchive archive(group);
-  visit_weights(archive, model);
+  visit_weights(archive, model, copies);
 }
 
 }  // namespace fathom::launcher

@@ -51,8 +51,9 @@ void keep_config(const Config& config);
 // A run goes on with the tokens it was started with. DataError when the texts have changed since.
 void check_same_data(const Resume& resume, const data::PreparedData& data);
 
-// A run that goes on under other kernels rounds otherwise: that is allowed, and said.
-void check_same_numerics(const Resume& resume, const monitoring::Log& log);
+// A run that goes on under other kernels rounds differently: allowed, with a warning. `now` is the
+// device's numerics.
+void check_same_numerics(const Resume& resume, const std::string& now, const monitoring::Log& log);
 
 // Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
 // resume does not jump to what was abandoned. Call it when nothing can refuse the run any more.
@@ -60,7 +61,7 @@ void abandon_later(const Resume& resume, RunDirectory& run);
 
 // All ranks must have the same config, program, numerics and data.
 void check_ranks_agree(const Config& config, const data::PreparedData& data,
-                       dist::Communicator& group);
+                       const std::string& numerics, dist::Communicator& group);
 
 // Fills the model's and the loop's state from rank 0's checkpoint, on every rank. Collective.
 void load_state(const Resume& resume, TrainState& state, dist::Communicator& group);

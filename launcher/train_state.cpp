@@ -3,14 +3,21 @@
 namespace fathom::launcher {
 namespace {
 
-// The parameter's slice of a flat buffer, under its own name and shape.
+// The parameters' slices of a flat buffer, each under its own name and shape.
 void visit_slices(checkpoint::Archive& archive, const std::string& prefix,
-                  const ParameterStore& store, const Tensor& flat) {
-  for (const auto& p : store.all())
-    visit_float(flat.dtype(), [&]<class T>() {
-      archive.array(prefix + p->name, p->shape,
-                    std::span(flat.data<T>() + p->offset, size_t(p->numel())));
-    });
+                  const ParameterStore& store, const Tensor& flat, HostCopies& copies) {
+  Context& context = store.device().compute();
+  std::vector<std::byte>& bytes = copies.emplace_back(size_t(flat.bytes()));
+  context.download(std::span(bytes), flat);
+  const auto visit = [&]<class T>(T* values) {
+    for (const auto& p : store.all())
+      archive.array(prefix + p->name, p->shape, std::span(values + p->offset, size_t(p->numel())));
+  };
+  if (flat.dtype() == DType::kF64)
+    visit(reinterpret_cast<double*>(bytes.data()));
+  else
+    visit(reinterpret_cast<float*>(bytes.data()));
+  if (archive.is_loading()) context.upload(flat, std::span<const std::byte>(bytes));
 }
 
 void visit_verdict(checkpoint::Archive& archive, score::VerdictState& v) {
@@ -31,14 +38,15 @@ void visit_verdict(checkpoint::Archive& archive, score::VerdictState& v) {
 
 }  // namespace
 
-void visit_weights(checkpoint::Archive& archive, model::Transformer& model) {
-  visit_slices(archive, "model/", model.parameters(), model.parameters().weights());
+void visit_weights(checkpoint::Archive& archive, model::Transformer& model, HostCopies& copies) {
+  visit_slices(archive, "model/", model.parameters(), model.parameters().weights(), copies);
+  if (archive.is_loading()) model.parameters().refresh_working();
 }
 
-void TrainState::visit(checkpoint::Archive& archive) {
-  visit_weights(archive, model);
-  visit_slices(archive, "optimizer/m/", model.parameters(), adam.first());
-  visit_slices(archive, "optimizer/v/", model.parameters(), adam.second());
+void TrainState::visit(checkpoint::Archive& archive, HostCopies& copies) {
+  visit_weights(archive, model, copies);
+  visit_slices(archive, "optimizer/m/", model.parameters(), adam.first(), copies);
+  visit_slices(archive, "optimizer/v/", model.parameters(), adam.second(), copies);
   archive.value("optimizer/updates", adam.updates());
   archive.value("step", step);
   archive.value("epoch", epoch);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <list>
+#include <vector>
 
 #include "checkpoint/archive.h"
 #include "core/model/transformer.h"
@@ -12,6 +14,10 @@
 #include "core/score/verdict.h"
 
 namespace fathom::launcher {
+
+// What an archive sees of tensors: their bytes on the host. A SavingArchive looks at them until it
+// is written, so they live as long as this does.
+using HostCopies = std::list<std::vector<std::byte>>;
 
 struct TrainState {
   model::Transformer& model;
@@ -29,10 +35,11 @@ struct TrainState {
   int64_t best_step = 0;
   score::VerdictState verdict = {};
 
-  void visit(checkpoint::Archive& archive);
+  // Saving: `copies` outlives the archive.
+  void visit(checkpoint::Archive& archive, HostCopies& copies);
 };
 
 // The weights alone, as visit() names them.
-void visit_weights(checkpoint::Archive& archive, model::Transformer& model);
+void visit_weights(checkpoint::Archive& archive, model::Transformer& model, HostCopies& copies);
 
 }  // namespace fathom::launcher

@@ -1,13 +1,13 @@
 #include "launcher/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "core/model/flops.h"
 #include "core/optim/schedule.h"
-#include "core/tensor/peak.h"
 #include "launcher/cores.h"
 #include "launcher/provenance.h"
 #include "launcher/signals.h"
@@ -47,11 +47,19 @@ StepOptions step_options(const Config& c, int group_size) {
 }
 
 // Collective.
-double peak_of_all(dist::Communicator& group, Device& device) {
+double peak_of_all(dist::Communicator& group, Device& device, DType dtype) {
   group.barrier();  // ranks on one machine share it, so they measure at the same time
-  double peak = tensor::measured_peak_flops(device.pool().threads());
+  double peak = device.peak_flops(dtype);
   group.all_reduce_sum(std::span<double>(&peak, 1));
   return peak;
+}
+
+int64_t block_sums(const TrainerParts& parts) {
+  return parts.config.batch.shards * int64_t(parts.model.blocks().size()) * observe::kBlockSums;
+}
+
+int64_t report_length(const TrainerParts& parts, const observe::ParameterProbe& probe) {
+  return block_sums(parts) + probe.count();
 }
 
 }  // namespace
@@ -61,10 +69,13 @@ Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
       config_(parts.config),
       state_(state),
       verdict_(verdict_options(parts.config, parts.data)),
-      gradient_step_(make_gradient_step(parts.model, parts.device, parts.data.train, parts.group,
-                                        step_options(parts.config, parts.group.size()))),
+      gradient_step_(parts.model, parts.device, parts.data.train, parts.group,
+                     step_options(parts.config, parts.group.size())),
+      probe_(parts.model.parameters()),
+      control_(parts.device.compute().allocate(1, kernels::kControlValues, DType::kF64)),
+      report_(parts.device.compute().allocate(1, report_length(parts, probe_), DType::kF64)),
       lengths_(parts.data.train.lengths()),
-      peak_flops_(peak_of_all(parts.group, parts.device)) {
+      peak_flops_(peak_of_all(parts.group, parts.device, parts.model.parameters().dtype())) {
   verdict_.restore(state_.verdict);
 }
 
@@ -150,46 +161,59 @@ void Trainer::next_step() {
   const data::Batch batch = plan_->batch(state_.batch_in_epoch);
   const int64_t step = state_.step + 1, every = config_.monitoring.layer_statistics_every;
   const bool observes = every > 0 && (step == 1 || step % every == 0);
-  const StepGradient gradient = gradient_step_->run(batch, step, observes);
+  autograd::Profile* profile = parts_.profiler ? parts_.profiler->begin_step(step) : nullptr;
+  const StepGradient gradient = gradient_step_.run(batch, step, observes, profile);
 
   StepRecord record{.step = step,
                     .epoch = state_.epoch,
-                    .loss = gradient.loss,
-                    .nll = gradient.nll,
                     .learning_rate = optim::learning_rate(
                         config_.optimizer, parts_.adam.updates() + 1, config_.train.max_steps),
                     .source_tokens = batch.source_tokens,
                     .target_tokens = batch.target_tokens,
                     .sentences = int64_t(batch.pairs.size()),
-                    .timing = gradient.timing,
-                    .ranks = gradient.ranks};
+                    .timing = {},
+                    .ranks = {}};
   state_.step = step;
-  update(gradient, record.learning_rate, record);
+  update(gradient, record.learning_rate, record, profile);
+  if (profile != nullptr) parts_.profiler->end_step();
+  record.timing = gradient_step_.timing();
+  record.ranks = gradient_step_.ranks();
   advance(batch);
   record.step_seconds = monotonic_seconds() - start;
   record.flops_utilization = model::training_flops(parts_.model.config(), lengths_, batch.pairs) /
                              record.step_seconds / peak_flops_;
-  parts_.recorder.memory(gradient_step_->memory_bytes());
+  parts_.recorder.memory(gradient_step_.memory_bytes());
   parts_.recorder.step(record);
   parts_.watchdog.progress(step);
 }
 
-// Every rank holds the same bits of the gradient, so all of them skip or none.
-void Trainer::update(const StepGradient& gradient, double learning_rate, StepRecord& record) {
-  const double start = monotonic_seconds();
-  const std::vector<double> squares =
-      optim::squared_norms(parts_.device.pool(), parts_.model.parameters(), gradient.gradient);
-  double sum = 0;
-  for (const double s : squares) sum += s;
-  record.gradient_norm = std::sqrt(sum);
-  record.is_skipped = !std::isfinite(record.loss) || !std::isfinite(record.gradient_norm);
+// The device decides whether to update, by what all ranks hold the same bits of, so all of them
+// skip or none. The host reads what came of it once, after the update is queued.
+void Trainer::update(const StepGradient& gradient, double learning_rate, StepRecord& record,
+                     autograd::Profile* profile) {
+  Context& context = parts_.device.compute();
+  const tensor::Event begin = context.record();
+  if (profile != nullptr) profile->begin();
+  context.run(&kernels::Kernels::step_control, {.losses = gradient.losses,
+                                                .squares = probe_.squared_norms(gradient.gradient),
+                                                .control = control_,
+                                                .tokens = double(record.target_tokens),
+                                                .clip_norm = config_.optimizer.clip_norm});
+  if (profile != nullptr) profile->end("gradient norm", autograd::Phase::kUpdate);
+  parts_.adam.step(gradient.gradient, control_, learning_rate);
+  if (profile != nullptr) profile->end("adam", autograd::Phase::kUpdate);
+  const tensor::Event end = context.record();
+
+  std::array<double, kernels::kControlValues> control{};
+  context.download(std::span<double>(control), control_);
+  record.loss = control[0];
+  record.nll = control[1];
+  record.gradient_norm = control[2];
+  record.is_skipped = control[4] != 0;
+  record.optimizer_seconds = seconds_between(begin, end);
   if (record.is_skipped) return skip(gradient, record);
-  const double clip = config_.optimizer.clip_norm;
-  const double scale = clip > 0 && record.gradient_norm > clip ? clip / record.gradient_norm : 1;
-  parts_.adam.step(parts_.device.pool(), parts_.model.parameters().weights(), gradient.gradient,
-                   learning_rate, scale);
-  record.optimizer_seconds = monotonic_seconds() - start;
-  if (!gradient.blocks.empty()) record_layers(gradient, squares, learning_rate);
+  parts_.adam.count_update();
+  if (!gradient.blocks.is_empty()) record_layers(gradient, learning_rate);
 }
 
 void Trainer::skip(const StepGradient& gradient, const StepRecord& record) {
@@ -197,21 +221,36 @@ void Trainer::skip(const StepGradient& gradient, const StepRecord& record) {
   (void)verdict_.add_nonfinite(state_.step, std::isfinite(record.loss)
                                                 ? score::NonfiniteValue::kGradientNorm
                                                 : score::NonfiniteValue::kLoss);
-  parts_.recorder.skipped(record,
-                          observe::nonfinite_blocks(parts_.device.pool(), parts_.model.parameters(),
-                                                    parts_.model.blocks(), gradient.gradient));
+  Context& context = parts_.device.compute();
+  const Tensor sums = report_.columns(0, probe_.count());
+  probe_.measure(gradient.gradient, nullptr, 0, sums);
+  std::vector<double> values(size_t(sums.numel()));
+  context.download(std::span(values), sums);
+  parts_.recorder.skipped(
+      record, observe::nonfinite_blocks(parts_.model.parameters(), parts_.model.blocks(),
+                                        observe::ParameterProbe::read(values)));
 }
 
-void Trainer::record_layers(const StepGradient& gradient, const std::vector<double>& squares,
-                            double learning_rate) {
+void Trainer::record_layers(const StepGradient& gradient, double learning_rate) {
+  Context& context = parts_.device.compute();
+  const int64_t count = block_sums(parts_);
+  context.copy(report_.columns(0, count), gradient.blocks.reshaped(1, count));
+  probe_.measure(gradient.gradient, &parts_.adam, learning_rate,
+                 report_.columns(count, probe_.count()));
+  std::vector<double> values(size_t(report_.numel()));
+  context.download(std::span(values), report_);
+
   const std::vector<topology::BlockContext> blocks = parts_.model.blocks();
-  const std::vector<observe::ParameterStatistics> parameters =
-      observe::parameter_statistics(parts_.device.pool(), parts_.model.parameters(), blocks,
-                                    gradient.gradient, squares, parts_.adam, learning_rate);
+  const std::vector<observe::BlockSums> activations =
+      observe::add_shards(std::span<const double>(values).first(size_t(count)),
+                          config_.batch.shards, int64_t(blocks.size()));
+  const std::vector<observe::ParameterStatistics> parameters = observe::parameter_statistics(
+      parts_.model.parameters(), blocks,
+      observe::ParameterProbe::read(std::span<const double>(values).subspan(size_t(count))));
   std::vector<LayerRecord> layers;
   for (size_t i = 0; i < blocks.size(); ++i)
     layers.push_back({.block = blocks[i],
-                      .activations = observe::statistics_of(gradient.blocks[i]),
+                      .activations = observe::statistics_of(activations[i]),
                       .parameters = parameters[i]});
   parts_.recorder.layers(state_.step, layers);
 }
@@ -288,13 +327,14 @@ bool Trainer::save() {
     try {
       parts_.recorder.sync();
       checkpoint::SavingArchive archive;
-      state_.visit(archive);
+      HostCopies copies;
+      state_.visit(archive, copies);
       checkpoint::SaveInfo info;
       info.step = state_.step;
       info.run_id = parts_.run_id;
       info.attempt = parts_.attempt;
-      info.provenance = provenance_json(config_, parts_.data, parts_.group.size(),
-                                        parts_.recorder.counters_json());
+      info.provenance = provenance_json(config_, parts_.data, parts_.device.numerics(),
+                                        parts_.group.size(), parts_.recorder.counters_json());
       info.metric = metric();
       const checkpoint::Saved saved =
           parts_.checkpoints->save(archive, info,

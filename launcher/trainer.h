@@ -8,9 +8,11 @@
 
 #include "checkpoint/directory.h"
 #include "core/data/prepare.h"
+#include "core/observe/parameter_statistics.h"
 #include "dist/watchdog.h"
 #include "launcher/config/config.h"
 #include "launcher/recorder.h"
+#include "launcher/step_profiler.h"
 #include "launcher/train_state.h"
 
 namespace fathom::launcher {
@@ -25,6 +27,7 @@ struct TrainerParts {
   model::Transformer& model;
   optim::Adam& adam;
   Recorder& recorder;
+  StepProfiler* profiler;  // null: none was asked for
   dist::Watchdog& watchdog;
   checkpoint::CheckpointDirectory* checkpoints;  // on rank 0, else null
   std::string run_id;
@@ -65,9 +68,9 @@ class Trainer {
 
  private:
   void next_step();
-  void update(const StepGradient& gradient, double learning_rate, StepRecord& record);
-  void record_layers(const StepGradient& gradient, const std::vector<double>& squares,
-                     double learning_rate);
+  void update(const StepGradient& gradient, double learning_rate, StepRecord& record,
+              autograd::Profile* profile);
+  void record_layers(const StepGradient& gradient, double learning_rate);
   void skip(const StepGradient& gradient, const StepRecord& record);
   void advance(const data::Batch& batch);
   void validate();
@@ -86,7 +89,10 @@ class Trainer {
   const Config& config_;
   TrainState state_;
   score::VerdictMonitor verdict_;
-  std::unique_ptr<GradientStep> gradient_step_;
+  GradientStep gradient_step_;
+  observe::ParameterProbe probe_;
+  Tensor control_;  // (1, kControlValues) f64, see core/kernels/statistics.h
+  Tensor report_;   // (1, n) f64: all that the host reads of an observed step
   std::optional<data::EpochPlan> plan_;
   data::PairLengths lengths_;
   double peak_flops_;  // per second, all ranks

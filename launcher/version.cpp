@@ -7,7 +7,13 @@ namespace fathom::launcher {
 std::string version() { return FATHOM_VERSION; }
 std::string commit() { return FATHOM_COMMIT; }
 std::string built_with() {
-  return join("compiler: ", FATHOM_COMPILER, "\nnumerics: ", tensor::cpu_numerics_fingerprint());
+  std::string numerics;
+  try {
+    numerics = tensor::make_cpu_device(1)->numerics();
+  } catch (const DeviceError& error) {
+    numerics = error.what();
+  }
+  return join("compiler: ", FATHOM_COMPILER, "\nnumerics: ", numerics);
 }
 
 }  // namespace fathom::launcher

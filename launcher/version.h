@@ -7,6 +7,6 @@ namespace fathom::launcher {
 
 [[nodiscard]] std::string version();     // "0.1.0"
 [[nodiscard]] std::string commit();      // short hash, or "unknown" outside of a checkout
-[[nodiscard]] std::string built_with();  // compiler, MPI, HDF5, BLAS: one line each
+[[nodiscard]] std::string built_with();  // compiler and cpu device, a line each; loads BLAS
 
 }  // namespace fathom::launcher

@@ -1,27 +1,23 @@
 #include "core/autograd/parameter.h"
 
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
+
+#include "core/kernels/statistics.h"
 
 namespace fathom::autograd {
 namespace {
 
 // Every parameter begins on a cache line, so that kernels see aligned rows.
-constexpr int64_t kAlignElements = 16;
+constexpr int64_t kAlignElements = kernels::kChunkUnit;
 
 Tensor slice(const Tensor& flat, const Parameter& p, int64_t rows, int64_t cols) {
-  return Tensor(static_cast<std::byte*>(flat.raw()) + p.offset * size_of(flat.dtype()), rows, cols,
-                flat.dtype());
+  return flat.columns(p.offset, rows * cols).reshaped(rows, cols);
 }
 
 }  // namespace
 
-Tensor allocate_flat(int64_t count, DType dtype) {
-  const size_t bytes = size_t((count * size_of(dtype) + 63) / 64 * 64);
-  void* data = std::aligned_alloc(64, bytes == 0 ? 64 : bytes);
-  require<DeviceError>(data != nullptr, "cannot allocate ", bytes >> 20, " MiB for parameters");
-  std::memset(data, 0, bytes);
-  return Tensor(data, 1, count, dtype, std::shared_ptr<void>(data, std::free));
+ParameterStore::ParameterStore(Device& device, DType dtype) : device_(device), dtype_(dtype) {
+  device.check_supports(dtype);
 }
 
 Parameter& ParameterStore::add(std::string name, Role role, std::vector<int64_t> shape,
@@ -53,17 +49,40 @@ void ParameterStore::freeze() {
     offset += padded_count(**p);
   }
   size_ = offset;
-  weights_ = allocate_flat(size_, dtype_);
+  weights_ = device_.compute().allocate(1, size_, wide());
+  if (dtype_ != wide()) working_ = device_.compute().allocate(1, size_, dtype_);
   for (const auto& p : parameters_) {
-    const int64_t rows = p->shape.size() == 2 ? p->shape[0] : 1;
-    p->value = slice(weights_, *p, rows, p->shape.back());
+    const int64_t rows = p->is_matrix() ? p->shape[0] : 1;
+    const bool is_working = p->is_matrix() && !working_.is_empty();
+    p->value = slice(is_working ? working_ : weights_, *p, rows, p->shape.back());
   }
+  make_chunks();
+}
+
+void ParameterStore::make_chunks() {
+  std::vector<int32_t> rows;
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const Parameter& parameter = *parameters_[p];
+    for (int64_t at = 0; at < parameter.numel(); at += kernels::kChunkElements) {
+      rows.push_back(int32_t((parameter.offset + at) / kernels::kChunkUnit));
+      rows.push_back(int32_t(std::min(int64_t{kernels::kChunkElements}, parameter.numel() - at)));
+      rows.push_back(int32_t(p));
+    }
+  }
+  chunks_ = device_.compute().allocate(int64_t(rows.size()) / 3, 3, DType::kI32);
+  device_.compute().upload(chunks_, std::span<const int32_t>(rows));
 }
 
 void ParameterStore::bind_gradients(const Tensor& flat) {
-  require(flat.numel() == size_ && flat.dtype() == dtype_, "bind_gradients: got ", flat,
-          ", expected ", size_, " elements of ", to_string(dtype_));
+  require(flat.numel() == size_ && flat.dtype() == wide(), "bind_gradients: got ", flat,
+          ", expected ", size_, " elements of ", to_string(wide()));
   for (const auto& p : parameters_) p->grad = slice(flat, *p, p->value.rows(), p->value.cols());
+}
+
+void ParameterStore::refresh_working() {
+  if (!working_.is_empty())
+    device_.compute().run(&kernels::Kernels::add_scaled,
+                          {.x = weights_, .z = {}, .y = working_, .a = 1, .b = 0});
 }
 
 Parameter& ParameterStore::find(const std::string& name) const {

@@ -1,16 +1,20 @@
-// Parameters and the flat buffers they live in. Weights, gradients and both Adam moments are four
-// buffers with one layout: the reverse of the order of declaration, which is that of first use.
-// This is (to within a block) the order in which backward finishes the gradients, so the reducer's
+// Parameters and the flat buffers they live in. Weights, gradients and both Adam moments are
+// buffers of one layout: the reverse of the order of declaration, which is that of first use. This
+// is (to within a block) the order in which backward finishes the gradients, so the reducer's
 // buckets fill from front to back while backward is still running.
+//
+// Two types: matrices are used in the compute type; vectors (norms, biases), gradients, moments and
+// the master weights, which the optimizer updates and checkpoints store, in its wide type (f32 for
+// bf16). Where the two are the same there is one copy of the weights.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/device.h"
 
 namespace fathom::autograd {
 
@@ -39,14 +43,13 @@ struct Parameter {
   int64_t fan_in = 0, fan_out = 0;  // of the matrix it belongs to (a bias: of its weight)
 
   [[nodiscard]] int64_t numel() const { return value.numel(); }
+  [[nodiscard]] bool is_matrix() const { return shape.size() == 2; }
 };
-
-// A zeroed, aligned heap buffer as one row of `count` elements.
-[[nodiscard]] Tensor allocate_flat(int64_t count, DType dtype);
 
 class ParameterStore {
  public:
-  explicit ParameterStore(DType dtype) : dtype_(dtype) {}
+  // `device` outlives the store. InvalidArgument if it does not compute in `dtype`.
+  ParameterStore(Device& device, DType dtype);
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
@@ -56,23 +59,39 @@ class ParameterStore {
   // Lays out and allocates the weights; parameters are declared in the order forward uses them and
   // laid out in reverse. Gradients are bound later, since their buffer belongs to the reducer.
   void freeze();
-  // Points every parameter's `grad` into `flat` (one row of size() elements), which the caller
-  // keeps.
+  // Points every parameter's `grad` into `flat` (one row of size() elements of the wide type),
+  // which the caller keeps.
   void bind_gradients(const Tensor& flat);
 
+  [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] int64_t size() const { return size_; }
   // Elements from the parameter's offset to the next one's: its own, and what aligns its successor.
   [[nodiscard]] static int64_t padded_count(const Parameter& p);
-  [[nodiscard]] DType dtype() const { return dtype_; }
-  [[nodiscard]] const Tensor& weights() const { return weights_; }
+  [[nodiscard]] DType dtype() const { return dtype_; }              // matrices
+  [[nodiscard]] DType wide() const { return wide_of(dtype_); }      // everything else
+  [[nodiscard]] const Tensor& weights() const { return weights_; }  // masters, (1, P)
+  // The matrices in the compute type, (1, P); empty where the masters are that.
+  [[nodiscard]] const Tensor& working() const { return working_; }
+  [[nodiscard]] Tensor master_of(const Parameter& p) const {  // (1, numel)
+    return weights_.columns(p.offset, p.numel());
+  }
+  // Rounds the masters to the working weights, after they were written by other than Adam.
+  void refresh_working();
   // In the order of declaration.
   [[nodiscard]] const std::vector<std::unique_ptr<Parameter>>& all() const { return parameters_; }
   [[nodiscard]] Parameter& find(const std::string& name) const;
 
+  // How the flat buffers are summed: rows {first element / 16, elements, parameter}, i32 (N, 3); a
+  // parameter is its place in all(). See core/kernels/statistics.h.
+  [[nodiscard]] const Tensor& chunks() const { return chunks_; }
+
  private:
+  void make_chunks();
+
+  Device& device_;
   DType dtype_;
   int64_t size_ = 0;
-  Tensor weights_;
+  Tensor weights_, working_, chunks_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
 };
 

@@ -11,6 +11,7 @@ Tape::Tape(Device& device, DType dtype, Mode mode)
       start_(device.arena().mark()),
       last_mark_(start_) {
   device.check_supports(dtype);
+  if (mode_.profile != nullptr) mode_.profile->begin();
 }
 
 Tape::~Tape() {
@@ -18,11 +19,21 @@ Tape::~Tape() {
   device_.arena().rewind(start_);
 }
 
-Tensor Tape::keep(int64_t rows, int64_t cols) { return device_.arena().bottom(rows, cols, dtype_); }
-Tensor Tape::scratch(int64_t rows, int64_t cols) { return device_.arena().top(rows, cols, dtype_); }
+Tensor Tape::keep(int64_t rows, int64_t cols, DType dtype) {
+  return device_.arena().bottom(rows, cols, dtype);
+}
+Tensor Tape::scratch(int64_t rows, int64_t cols, DType dtype) {
+  return device_.arena().top(rows, cols, dtype);
+}
+
+Tensor Tape::upload(std::span<const int32_t> values) {
+  const Tensor out = keep(1, int64_t(values.size()), DType::kI32);
+  context().upload(out, values);
+  return out;
+}
 
 kernels::Dropout Tape::dropout(uint64_t site, double p, kernels::RowIds rows) const {
-  if (!mode_.dropping || p == 0) return {};
+  if (!mode_.training || p == 0) return {};
   return mode_.dropout.at(site, p, rows);
 }
 
@@ -35,8 +46,9 @@ Var Tape::make(Tensor value, bool needs_grad) {
 Var Tape::leaf(Tensor value) { return make(std::move(value), true); }
 Var Tape::constant(Tensor value) { return make(std::move(value), false); }
 
-Var Tape::record(Tensor value, std::span<const Var> inputs,
+Var Tape::record(const char* name, Tensor value, std::span<const Var> inputs,
                  std::span<const Parameter* const> parameters, Backward backward) {
+  if (mode_.profile != nullptr) mode_.profile->end(name, Phase::kForward);
   const bool needs_grad =
       mode_.recording &&
       (!parameters.empty() ||
@@ -47,9 +59,11 @@ Var Tape::record(Tensor value, std::span<const Var> inputs,
   // arrived, however often it was used.
   for (const Parameter* p : parameters) {
     if (!seen_.insert(p).second) continue;
-    entries_.push_back({.out = nullptr, .backward = {}, .parameter = p, .mark = last_mark_});
+    entries_.push_back(
+        {.name = name, .out = nullptr, .backward = {}, .parameter = p, .mark = last_mark_});
   }
-  entries_.push_back({.out = out.node_,
+  entries_.push_back({.name = name,
+                      .out = out.node_,
                       .backward = std::move(backward),
                       .parameter = nullptr,
                       .mark = last_mark_});
@@ -61,23 +75,30 @@ void Tape::accumulate(const Var& v, Tensor grad) {
   Var::Node& node = *v.node_;
   if (!node.needs_grad) return;
   require(grad.same_shape(node.value), "accumulate: gradient ", grad, " for a value ", node.value);
+  const DType dtype = node.value.dtype();
   if (node.grad.is_empty()) {
-    node.grad = std::move(grad);
+    if (grad.dtype() == dtype) {
+      node.grad = std::move(grad);
+      return;
+    }
+    node.grad = scratch(grad.rows(), grad.cols(), dtype);
+    run(&Kernels::add_scaled, {.x = grad, .z = {}, .y = node.grad});
     return;
   }
   const auto add_to = [&](Tensor target, const Tensor& a, const Tensor& b) {
-    kernels().add_scaled(pool(), {.x = a, .z = b, .y = target});
+    run(&Kernels::add_scaled, {.x = a, .z = b, .y = target});
     node.grad = std::move(target);
   };
   if (node.grad.is_sole_owner())
     add_to(node.grad, node.grad, grad);
-  else if (grad.is_sole_owner())
+  else if (grad.is_sole_owner() && grad.dtype() == dtype)
     add_to(grad, node.grad, grad);
   else
-    add_to(scratch(grad.rows(), grad.cols()), node.grad, grad);
+    add_to(scratch(grad.rows(), grad.cols(), dtype), node.grad, grad);
 }
 
 void Tape::backward(const Var& output, const Tensor& seed, const ReadyHook& ready) {
+  if (mode_.profile != nullptr) mode_.profile->begin();
   accumulate(output, seed.is_empty() ? output.value() : seed);
   while (!entries_.empty()) {
     Entry entry = std::move(entries_.back());
@@ -89,6 +110,7 @@ void Tape::backward(const Var& output, const Tensor& seed, const ReadyHook& read
       const Tensor dy = std::move(entry.out->grad);
       entry.out->grad = {};
       entry.backward(dy);
+      if (mode_.profile != nullptr) mode_.profile->end(entry.name, Phase::kBackward);
     }
     entry.backward = {};
     device_.arena().rewind(entry.mark);

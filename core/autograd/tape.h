@@ -13,10 +13,13 @@
 #include <vector>
 
 #include "core/autograd/parameter.h"
+#include "core/autograd/profile.h"
 #include "core/kernels/dropout.h"
 #include "core/tensor/device.h"
 
 namespace fathom::autograd {
+
+using kernels::Kernels;
 
 class Tape;
 
@@ -41,10 +44,11 @@ class Var {
 
 // How the model runs this time.
 struct Mode {
-  bool recording = true;     // keep what backward needs
-  bool fixed_tiles = false;  // results of a row do not depend on what shares the batch
-  bool dropping = true;      // dropout on
+  bool recording = true;         // keep what backward needs
+  bool batch_invariant = false;  // results of a row do not depend on what shares the batch
+  bool training = true;          // dropout on
   kernels::DropoutStep dropout = {};
+  Profile* profile = nullptr;  // gets a span for every op; outlives the tape
 };
 
 class Tape {
@@ -58,15 +62,24 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   [[nodiscard]] Device& device() const { return device_; }
-  [[nodiscard]] const kernels::Kernels& kernels() const { return device_.kernels(); }
-  [[nodiscard]] ThreadPool& pool() const { return device_.pool(); }
+  [[nodiscard]] Context& context() const { return device_.compute(); }
   [[nodiscard]] DType dtype() const { return dtype_; }
+  [[nodiscard]] DType wide() const { return wide_of(dtype_); }
   [[nodiscard]] const Mode& mode() const { return mode_; }
   [[nodiscard]] bool is_recording() const { return mode_.recording; }
 
+  template <class Args>
+  void run(kernels::Kernel<Args> Kernels::*kernel, const std::type_identity_t<Args>& args) const {
+    device_.compute().run(kernel, args);
+  }
+
   // Memory: `keep` lives until the entry recorded next is undone; `scratch` until its handle dies.
-  [[nodiscard]] Tensor keep(int64_t rows, int64_t cols);
-  [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols);
+  [[nodiscard]] Tensor keep(int64_t rows, int64_t cols) { return keep(rows, cols, dtype_); }
+  [[nodiscard]] Tensor keep(int64_t rows, int64_t cols, DType dtype);
+  [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols) { return scratch(rows, cols, dtype_); }
+  [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols, DType dtype);
+  // keep() filled with numbers of the host.
+  [[nodiscard]] Tensor upload(std::span<const int32_t> values);  // (1, n) i32
 
   // No dropout when the mode says so or p is 0. `site` tells the model's dropouts apart.
   [[nodiscard]] kernels::Dropout dropout(uint64_t site, double p, kernels::RowIds rows) const;
@@ -75,11 +88,11 @@ class Tape {
   [[nodiscard]] Var leaf(Tensor value);
   [[nodiscard]] Var constant(Tensor value);
 
-  // Wraps an op's result. `parameters`: those whose gradients `backward` accumulates into.
-  Var record(Tensor value, std::span<const Var> inputs,
+  // Wraps the result of op `name`. `parameters`: those whose gradients `backward` accumulates into.
+  Var record(const char* name, Tensor value, std::span<const Var> inputs,
              std::span<const Parameter* const> parameters, Backward backward);
 
-  // Adds `grad` to what `v` has received so far. For use inside a Backward.
+  // Adds `grad` to what `v` has received so far, in the type of v. For use inside a Backward.
   void accumulate(const Var& v, Tensor grad);
 
   // Undoes everything, starting from d(loss)/d(output) = `seed`. Each parameter is announced to
@@ -89,6 +102,7 @@ class Tape {
 
  private:
   struct Entry {
+    const char* name;                // of the op
     std::shared_ptr<Var::Node> out;  // null: a parameter becomes ready
     Backward backward;
     const Parameter* parameter = nullptr;

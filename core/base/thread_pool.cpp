@@ -22,15 +22,15 @@ struct ThreadPool::Impl {
   std::atomic<uint64_t> generation{0};
   std::atomic<bool> stopping{false};
 
-  const std::function<void(int64_t)>* task = nullptr;
+  const std::function<void(int64_t, int)>* task = nullptr;
   int64_t count = 0;
   std::atomic<int64_t> next{0};
   std::atomic<int> working{0};
   std::exception_ptr error;
 
-  void drain() {
+  void drain(int worker) {
     try {
-      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) (*task)(i);
+      for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) (*task)(i, worker);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
@@ -38,7 +38,7 @@ struct ThreadPool::Impl {
     }
   }
 
-  void work() {
+  void work(int worker) {
     uint64_t seen = 0;
     for (;;) {
       for (int spin = 0; spin < 2000 && generation.load(std::memory_order_acquire) == seen; ++spin)
@@ -49,7 +49,7 @@ struct ThreadPool::Impl {
       }
       if (stopping.load()) return;
       seen = generation.load(std::memory_order_acquire);
-      drain();
+      drain(worker);
       if (working.fetch_sub(1) == 1) {
         const std::lock_guard lock(mutex);
         done.notify_one();
@@ -60,7 +60,7 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), impl_(std::make_unique<Impl>()) {
   require(threads >= 1, "thread pool: needs at least 1 thread, got ", threads);
-  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([this] { impl_->work(); });
+  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([this, i] { impl_->work(i); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -74,8 +74,12 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& task) {
+  run(count, [&task](int64_t i, int) { task(i); });
+}
+
+void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& task) {
   if (threads_ == 1 || count <= 1) {
-    for (int64_t i = 0; i < count; ++i) task(i);
+    for (int64_t i = 0; i < count; ++i) task(i, 0);
     return;
   }
   Impl& pool = *impl_;
@@ -89,7 +93,7 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& task) {
     ++pool.generation;
   }
   pool.wake.notify_all();
-  pool.drain();
+  pool.drain(0);
   for (int spin = 0; spin < 2000 && pool.working.load(std::memory_order_acquire) != 0; ++spin)
     __builtin_ia32_pause();
   if (pool.working.load(std::memory_order_acquire) != 0) {

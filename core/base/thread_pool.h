@@ -22,6 +22,8 @@ class ThreadPool {
   // Runs task(0) ... task(count - 1), each once, in any order on any thread; returns when all are
   // done. The first exception of a task is rethrown here. Not reentrant.
   void run(int64_t count, const std::function<void(int64_t)>& task);
+  // The same; task(i, worker) with 0 <= worker < threads(), the same for all tasks of one thread.
+  void run(int64_t count, const std::function<void(int64_t, int)>& task);
 
  private:
   struct Impl;

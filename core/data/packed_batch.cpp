@@ -6,25 +6,13 @@
 namespace fathom::data {
 namespace {
 
-// Signed and unsigned of one width may alias.
-std::span<const uint32_t> as_unsigned(const std::vector<int32_t>& values) {
-  return {reinterpret_cast<const uint32_t*>(values.data()), values.size()};
-}
-
-void add_rows(std::vector<int32_t>& position, std::vector<uint32_t>& sentence, int32_t rows,
+void add_rows(std::vector<int32_t>& position, std::vector<int32_t>& sentence, int32_t rows,
               int64_t pair) {
   for (int32_t t = 0; t < rows; ++t) position.push_back(t);
-  sentence.insert(sentence.end(), size_t(rows), uint32_t(pair));
+  sentence.insert(sentence.end(), size_t(rows), int32_t(pair));
 }
 
 }  // namespace
-
-kernels::RowIds PackedBatch::source_rows() const {
-  return {source_sentence, as_unsigned(source_position)};
-}
-kernels::RowIds PackedBatch::target_rows() const {
-  return {target_sentence, as_unsigned(target_position)};
-}
 
 PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
                  std::span<const int64_t> sources) {
@@ -52,8 +40,8 @@ PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
     target_lengths.push_back(int32_t(target.size()) + 1);
     add_rows(batch.target_position, batch.target_sentence, target_lengths.back(), pair);
   }
-  batch.source_segments = kernels::Segments::from_lengths(source_lengths);
-  batch.target_segments = kernels::Segments::from_lengths(target_lengths);
+  batch.source_segments = Segments::from_lengths(source_lengths);
+  batch.target_segments = Segments::from_lengths(target_lengths);
   return batch;
 }
 

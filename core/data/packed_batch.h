@@ -8,27 +8,23 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/kernels/dropout.h"
-#include "core/kernels/segments.h"
+#include "core/data/segments.h"
 
 namespace fathom::data {
 
 struct PackedBatch {
-  std::vector<int32_t> source;            // (Ts)  tokens
-  std::vector<int32_t> source_position;   // (Ts)  0, 1, ... in each sentence
-  std::vector<uint32_t> source_sentence;  // (Ts)  index in the data set of the row's pair
-  std::vector<int32_t> decoder_input;     // (Tt)
-  std::vector<int32_t> target;            // (Tt)
-  std::vector<int32_t> target_position;   // (Tt)
-  std::vector<uint32_t> target_sentence;  // (Tt)
-  kernels::Segments source_segments;      // S segments, or none
-  kernels::Segments target_segments;      // S segments
-  std::vector<int64_t> sentence_id;       // (S)  index in the data set of each segment's pair
+  std::vector<int32_t> source;           // (Ts)  tokens
+  std::vector<int32_t> source_position;  // (Ts)  0, 1, ... in each sentence
+  std::vector<int32_t> source_sentence;  // (Ts)  index in the data set of the row's pair
+  std::vector<int32_t> decoder_input;    // (Tt)
+  std::vector<int32_t> target;           // (Tt)
+  std::vector<int32_t> target_position;  // (Tt)
+  std::vector<int32_t> target_sentence;  // (Tt)
+  Segments source_segments;              // S segments, or none
+  Segments target_segments;              // S segments
+  std::vector<int64_t> sentence_id;      // (S)  index in the data set of each segment's pair
 
   [[nodiscard]] int64_t sentences() const { return int64_t(sentence_id.size()); }
-  // For dropout; valid while this batch lives.
-  [[nodiscard]] kernels::RowIds source_rows() const;
-  [[nodiscard]] kernels::RowIds target_rows() const;
 };
 
 // Packs `pairs` in the order given. `sources`, when not empty, names for each of them the pair

@@ -20,27 +20,14 @@ struct Group {
 std::vector<Group> group_sentences(const Segments& queries, const Segments& keys) {
   std::vector<Group> groups;
   int64_t first = 0, work = 0;
-  for (int64_t n = 0; n < queries.count(); ++n) {
-    work += int64_t{queries.length[size_t(n)]} * keys.length[size_t(n)];
-    if (work < kTaskScores && n + 1 < queries.count()) continue;
+  for (int64_t n = 0; n < queries.count; ++n) {
+    work += int64_t{queries.length[n]} * keys.length[n];
+    if (work < kTaskScores && n + 1 < queries.count) continue;
     groups.push_back({first, n + 1});
     first = n + 1;
     work = 0;
   }
   return groups;
-}
-
-// Scratch of one thread, grown to the largest sentence seen.
-struct Scratch {
-  std::vector<float> keys_t, values_t, scores, derivative, factors;
-  float* room(std::vector<float>& v, int64_t count) {
-    if (int64_t(v.size()) < count) v.resize(size_t(count));
-    return v.data();
-  }
-};
-Scratch& scratch() {
-  thread_local Scratch s;
-  return s;
 }
 
 // to (d, padded) = from^T, from (m, d); columns m .. padded are zero.
@@ -86,11 +73,10 @@ void recompute(float* s, int64_t count, int64_t padded, float scale, float lse) 
 }
 
 // The dropout factors of one query row.
-float* row_factors(const Dropout& dropout, int64_t row, int64_t head, int64_t count) {
-  Scratch& s = scratch();
-  float* factors = s.room(s.factors, round_up(count, 64));
-  dropout_factors(dropout, dropout.rows.position[size_t(row)], dropout.rows.sentence[size_t(row)],
-                  uint32_t(head + 1), count, factors);
+float* row_factors(Scratch& s, const Dropout& dropout, int64_t row, int64_t head, int64_t count) {
+  float* factors = s.floats(Scratch::kFactors, round_up(count, 64));
+  dropout_factors(dropout, uint32_t(dropout.rows.position[row]),
+                  uint32_t(dropout.rows.sentence[row]), uint32_t(head + 1), count, factors);
   return factors;
 }
 
@@ -99,25 +85,24 @@ struct Head {
 };
 
 template <class F>
-void for_each_head(ThreadPool& pool, const Segments& queries, const Segments& keys, int64_t heads,
-                   int64_t d, const F& f) {
+void for_each_head(HostContext& context, const Segments& queries, const Segments& keys,
+                   int64_t heads, int64_t d, const F& f) {
   const std::vector<Group> groups = group_sentences(queries, keys);
-  pool.run(int64_t(groups.size()) * heads, [&](int64_t task) {
+  context.pool().run(int64_t(groups.size()) * heads, [&](int64_t task, int worker) {
     const Group& group = groups[size_t(task / heads)];
     const int64_t h = task % heads;
     for (int64_t s = group.first; s < group.last; ++s)
-      f(Head{queries.begin[size_t(s)], queries.length[size_t(s)], keys.begin[size_t(s)],
-             keys.length[size_t(s)], h * d, d, h});
+      f(context.scratch(worker),
+        Head{queries.begin[s], queries.length[s], keys.begin[s], keys.length[s], h * d, d, h});
   });
 }
 
-void head_forward(const AttentionForward& a, const Head& at) {
-  Scratch& s = scratch();
+void head_forward(Scratch& s, const AttentionForward& a, const Head& at) {
   const int64_t padded = round_up(at.m, kLanes);
   const float scale = 1 / std::sqrt(float(at.d));
-  float* keys_t = s.room(s.keys_t, at.d * padded);
-  float* p = s.room(s.scores, kQueryTile * padded);
-  transpose(a.k.row<float>(at.key0) + at.column, a.k.stride(), at.m, at.d, padded, keys_t);
+  float* keys_t = s.floats(Scratch::kKeys, at.d * padded);
+  float* p = s.floats(Scratch::kScores, kQueryTile * padded);
+  transpose(a.k.row<float>(at.key0) + at.column, a.k.stride, at.m, at.d, padded, keys_t);
   for (int64_t i0 = 0; i0 < at.n; i0 += kQueryTile) {
     const int64_t rows = std::min(kQueryTile, at.n - i0);
     const int64_t seen = a.causal ? std::min(at.m, i0 + rows) : at.m;
@@ -126,7 +111,7 @@ void head_forward(const AttentionForward& a, const Head& at) {
                    .N = width,
                    .K = at.d,
                    .a = a.q.row<float>(at.query0 + i0) + at.column,
-                   .a_row = a.q.stride(),
+                   .a_row = a.q.stride,
                    .a_col = 1,
                    .b = keys_t,
                    .b_row = padded,
@@ -138,7 +123,7 @@ void head_forward(const AttentionForward& a, const Head& at) {
       const float lse = softmax(p + i * padded, count, width, scale);
       if (!a.lse.is_empty()) a.lse.row<float>(row)[at.head] = lse;
       if (!a.dropout.is_active()) continue;
-      const float* factors = row_factors(a.dropout, row, at.head, count);
+      const float* factors = row_factors(s, a.dropout, row, at.head, count);
       for (int64_t j = 0; j < count; ++j) p[i * padded + j] *= factors[j];
     }
     small_product({.M = rows,
@@ -148,28 +133,27 @@ void head_forward(const AttentionForward& a, const Head& at) {
                    .a_row = padded,
                    .a_col = 1,
                    .b = a.v.row<float>(at.key0) + at.column,
-                   .b_row = a.v.stride(),
+                   .b_row = a.v.stride,
                    .c = a.y.row<float>(at.query0 + i0) + at.column,
-                   .c_row = a.y.stride()});
+                   .c_row = a.y.stride});
   }
 }
 
-void zero_rows(const Tensor& t, int64_t first, int64_t rows, int64_t column, int64_t d) {
+void zero_rows(const Matrix& t, int64_t first, int64_t rows, int64_t column, int64_t d) {
   for (int64_t r = first; r < first + rows; ++r)
     std::memset(t.row<float>(r) + column, 0, size_t(d) * sizeof(float));
 }
 
 // The formulas stand in attention_reference.cpp.
-void head_backward(const AttentionBackward& a, const Head& at) {
-  Scratch& s = scratch();
+void head_backward(Scratch& s, const AttentionBackward& a, const Head& at) {
   const int64_t padded = round_up(at.m, kLanes);
   const float scale = 1 / std::sqrt(float(at.d));
-  float* keys_t = s.room(s.keys_t, at.d * padded);
-  float* values_t = s.room(s.values_t, at.d * padded);
-  float* p = s.room(s.scores, kQueryTile * padded);
-  float* ds = s.room(s.derivative, kQueryTile * padded);
-  transpose(a.k.row<float>(at.key0) + at.column, a.k.stride(), at.m, at.d, padded, keys_t);
-  transpose(a.v.row<float>(at.key0) + at.column, a.v.stride(), at.m, at.d, padded, values_t);
+  float* keys_t = s.floats(Scratch::kKeys, at.d * padded);
+  float* values_t = s.floats(Scratch::kValues, at.d * padded);
+  float* p = s.floats(Scratch::kScores, kQueryTile * padded);
+  float* ds = s.floats(Scratch::kDerivative, kQueryTile * padded);
+  transpose(a.k.row<float>(at.key0) + at.column, a.k.stride, at.m, at.d, padded, keys_t);
+  transpose(a.v.row<float>(at.key0) + at.column, a.v.stride, at.m, at.d, padded, values_t);
   zero_rows(a.dk, at.key0, at.m, at.column, at.d);
   zero_rows(a.dv, at.key0, at.m, at.column, at.d);
   for (int64_t i0 = 0; i0 < at.n; i0 += kQueryTile) {
@@ -182,7 +166,7 @@ void head_backward(const AttentionBackward& a, const Head& at) {
                    .N = width,
                    .K = at.d,
                    .a = q,
-                   .a_row = a.q.stride(),
+                   .a_row = a.q.stride,
                    .a_col = 1,
                    .b = keys_t,
                    .b_row = padded,
@@ -192,7 +176,7 @@ void head_backward(const AttentionBackward& a, const Head& at) {
                    .N = width,
                    .K = at.d,
                    .a = dy,
-                   .a_row = a.dy.stride(),
+                   .a_row = a.dy.stride,
                    .a_col = 1,
                    .b = values_t,
                    .b_row = padded,
@@ -205,12 +189,12 @@ void head_backward(const AttentionBackward& a, const Head& at) {
       float* __restrict di = ds + i * padded;
       recompute(pi, count, width, scale, a.lse.row<float>(row)[at.head]);
       const float* y = a.y.row<float>(row) + at.column;
-      const float* dyi = dy + i * a.dy.stride();
+      const float* dyi = dy + i * a.dy.stride;
       float dy_y = 0;
 #pragma omp simd reduction(+ : dy_y)
       for (int64_t c = 0; c < at.d; ++c) dy_y += dyi[c] * y[c];
       if (a.dropout.is_active()) {
-        const float* __restrict factors = row_factors(a.dropout, row, at.head, count);
+        const float* __restrict factors = row_factors(s, a.dropout, row, at.head, count);
         for (int64_t j = 0; j < count; ++j) {
           di[j] = pi[j] * (di[j] * factors[j] - dy_y) * scale;
           pi[j] *= factors[j];
@@ -227,9 +211,9 @@ void head_backward(const AttentionBackward& a, const Head& at) {
                    .a_row = padded,
                    .a_col = 1,
                    .b = a.k.row<float>(at.key0) + at.column,
-                   .b_row = a.k.stride(),
+                   .b_row = a.k.stride,
                    .c = a.dq.row<float>(at.query0 + i0) + at.column,
-                   .c_row = a.dq.stride()});
+                   .c_row = a.dq.stride});
     small_product({.M = seen,
                    .N = at.d,
                    .K = rows,
@@ -237,9 +221,9 @@ void head_backward(const AttentionBackward& a, const Head& at) {
                    .a_row = 1,
                    .a_col = padded,
                    .b = q,
-                   .b_row = a.q.stride(),
+                   .b_row = a.q.stride,
                    .c = a.dk.row<float>(at.key0) + at.column,
-                   .c_row = a.dk.stride(),
+                   .c_row = a.dk.stride,
                    .accumulate = true});
     small_product({.M = seen,
                    .N = at.d,
@@ -248,23 +232,23 @@ void head_backward(const AttentionBackward& a, const Head& at) {
                    .a_row = 1,
                    .a_col = padded,
                    .b = dy,
-                   .b_row = a.dy.stride(),
+                   .b_row = a.dy.stride,
                    .c = a.dv.row<float>(at.key0) + at.column,
-                   .c_row = a.dv.stride(),
+                   .c_row = a.dv.stride,
                    .accumulate = true});
   }
 }
 
 }  // namespace
 
-void attention_forward(ThreadPool& pool, const AttentionForward& a) {
-  for_each_head(pool, *a.queries, *a.keys, a.heads, a.y.cols() / a.heads,
-                [&](const Head& at) { head_forward(a, at); });
+void attention_forward(HostContext& context, const AttentionForward& a) {
+  for_each_head(context, a.queries, a.keys, a.heads, a.y.cols / a.heads,
+                [&](Scratch& s, const Head& at) { head_forward(s, a, at); });
 }
 
-void attention_backward(ThreadPool& pool, const AttentionBackward& a) {
-  for_each_head(pool, *a.queries, *a.keys, a.heads, a.dy.cols() / a.heads,
-                [&](const Head& at) { head_backward(a, at); });
+void attention_backward(HostContext& context, const AttentionBackward& a) {
+  for_each_head(context, a.queries, a.keys, a.heads, a.dy.cols / a.heads,
+                [&](Scratch& s, const Head& at) { head_backward(s, a, at); });
 }
 
 }  // namespace fathom::kernels::cpu

@@ -22,7 +22,7 @@ struct Blas {
   decltype(&openblas_set_num_threads) set_num_threads = nullptr;
   decltype(&openblas_get_config) get_config = nullptr;
   decltype(&openblas_get_corename) get_corename = nullptr;
-  bool rows_are_alike = false;
+  bool is_batch_invariant = false;
 };
 
 // One library a process: written once under the flag, read-only from then on.
@@ -56,7 +56,7 @@ void load() {
   b.set_num_threads(1);  // ours are in ThreadPool
   // Seen in 0.3.21 with equal rows in one call: SkylakeX gives them equal bits, but Haswell and Zen
   // add up rows 6 to 11 of every 12 in another order than rows 0 to 5.
-  b.rows_are_alike = std::strcmp(b.get_corename(), "SkylakeX") == 0;
+  b.is_batch_invariant = std::strcmp(b.get_corename(), "SkylakeX") == 0;
   blas = b;
 }
 
@@ -116,7 +116,7 @@ void rowwise_product_nt(int64_t M, int64_t N, int64_t K, const float* a, int64_t
                         const float* b, int64_t ldb, float* c, int64_t ldc) {
   for (int64_t t = 0; t < M; t += kFixedTileRows) {
     const int64_t rows = std::min(kFixedTileRows, M - t);
-    if (!blas.rows_are_alike)
+    if (!blas.is_batch_invariant)
       transposed_tile(rows, N, K, a + t * lda, lda, b, ldb, c + t * ldc, ldc);
     else if (rows < kFixedTileRows)
       zero_filled_tile(rows, N, K, a + t * lda, lda, b, ldb, c + t * ldc, ldc);

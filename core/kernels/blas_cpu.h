@@ -22,7 +22,7 @@ void sgemm(Transpose ta, Transpose tb, int64_t M, int64_t N, int64_t K, const fl
            const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
 
 // c (M, N) = a b^T, a (M, K), b (N, K), where the bits of a row depend on that row alone: neither
-// on M nor on its place. For evaluation and decoding (`fixed_tiles`).
+// on M nor on its place. For evaluation and decoding (`batch_invariant`).
 constexpr int64_t kFixedTileRows = 64;  // best called with so many rows
 void rowwise_product_nt(int64_t M, int64_t N, int64_t K, const float* a, int64_t lda,
                         const float* b, int64_t ldb, float* c, int64_t ldc);

@@ -8,20 +8,20 @@
 
 #include <cmath>
 #include <cstdint>
-#include <span>
 
 #include "core/base/philox.h"
 
 namespace fathom::kernels {
 
-// Which sentence and position each row of an activation belongs to.
+// Which sentence and position each row of an activation belongs to; in the device's memory.
 struct RowIds {
-  std::span<const uint32_t> sentence, position;
+  const int32_t* sentence = nullptr;
+  const int32_t* position = nullptr;
 };
 
 struct Dropout {
   uint32_t threshold = 0;  // 16-bit draws below it are dropped; 0: no dropout
-  PhiloxKey key = {};
+  uint32_t key[2] = {};
   RowIds rows = {};
 
   [[nodiscard]] bool is_active() const { return threshold != 0; }
@@ -30,7 +30,7 @@ struct Dropout {
   // Eight draws for features [8 block, 8 block + 8) of a row; `plane` separates attention heads.
   [[nodiscard]] PhiloxCounter draw(uint32_t block, uint32_t position, uint32_t sentence,
                                    uint32_t plane = 0) const {
-    return philox(key, {block, position, sentence, plane});
+    return philox({key[0], key[1]}, {block, position, sentence, plane});
   }
   [[nodiscard]] static uint32_t draw_of(const PhiloxCounter& draws, int feature_in_block) {
     return draws[size_t(feature_in_block / 2)] >> (16 * (feature_in_block % 2)) & 0xFFFFu;
@@ -38,8 +38,8 @@ struct Dropout {
   // 0 or keep_scale(), for one element.
   [[nodiscard]] double factor(int64_t row, int64_t feature, uint32_t plane = 0) const {
     if (!is_active()) return 1;
-    const PhiloxCounter d =
-        draw(uint32_t(feature / 8), rows.position[size_t(row)], rows.sentence[size_t(row)], plane);
+    const PhiloxCounter d = draw(uint32_t(feature / 8), uint32_t(rows.position[row]),
+                                 uint32_t(rows.sentence[row]), plane);
     return draw_of(d, int(feature % 8)) < threshold ? 0 : keep_scale();
   }
 };

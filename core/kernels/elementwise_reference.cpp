@@ -5,35 +5,51 @@
 
 namespace fathom::kernels::reference {
 
-void add_scaled(ThreadPool&, const AddScaled& a) {
-  visit_float(a.y.dtype(), [&]<class T>() {
-    for (int64_t t = 0; t < a.y.rows(); ++t)
-      for (int64_t c = 0; c < a.y.cols(); ++c)
-        a.y.row<T>(t)[c] = T(a.a * double(a.x.row<T>(t)[c]) + a.b * double(a.z.row<T>(t)[c]));
+void add_scaled(HostContext&, const AddScaled& a) {
+  visit_float(a.y.dtype, [&]<class T>() {
+    using A = Arithmetic<T>;
+    for (int64_t t = 0; t < a.y.rows; ++t) {
+      for (int64_t c = 0; c < a.y.cols; ++c) {
+        const A ax = A(a.a) * A(load(a.x, t, c));
+        a.y.row<T>(t)[c] = T(a.z.is_empty() ? ax : ax + A(a.b) * A(load(a.z, t, c)));
+      }
+    }
   });
 }
 
-void gelu_forward(ThreadPool&, const GeluForward& a) {
-  visit_float(a.y.dtype(), [&]<class T>() {
-    for (int64_t t = 0; t < a.y.rows(); ++t) {
-      for (int64_t c = 0; c < a.y.cols(); ++c) {
-        const double x = double(a.x.row<T>(t)[c]);
-        const double cdf = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
-        a.y.row<T>(t)[c] = T(x * cdf * a.dropout.factor(t, c));
+void fill(HostContext&, const Fill& a) {
+  for (int64_t t = 0; t < a.y.rows; ++t)
+    for (int64_t c = 0; c < a.y.cols; ++c) {
+      if (a.y.dtype == DType::kI32)
+        a.y.row<int32_t>(t)[c] = int32_t(a.value);
+      else
+        store(a.y, t, c, a.value);
+    }
+}
+
+void gelu_forward(HostContext&, const GeluForward& a) {
+  visit_float(a.y.dtype, [&]<class T>() {
+    using A = Arithmetic<T>;
+    for (int64_t t = 0; t < a.y.rows; ++t) {
+      for (int64_t c = 0; c < a.y.cols; ++c) {
+        const A x = A(a.x.row<T>(t)[c]);
+        const A cdf = A(0.5) * (1 + std::erf(x / std::numbers::sqrt2_v<A>));
+        a.y.row<T>(t)[c] = T(x * cdf * A(a.dropout.factor(t, c)));
       }
     }
   });
 }
 
 // d/dx x cdf(x) = cdf(x) + x pdf(x)
-void gelu_backward(ThreadPool&, const GeluBackward& a) {
-  visit_float(a.dx.dtype(), [&]<class T>() {
-    for (int64_t t = 0; t < a.dx.rows(); ++t) {
-      for (int64_t c = 0; c < a.dx.cols(); ++c) {
-        const double x = double(a.x.row<T>(t)[c]);
-        const double cdf = 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
-        const double pdf = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
-        a.dx.row<T>(t)[c] = T(double(a.dy.row<T>(t)[c]) * (cdf + x * pdf) * a.dropout.factor(t, c));
+void gelu_backward(HostContext&, const GeluBackward& a) {
+  visit_float(a.dx.dtype, [&]<class T>() {
+    using A = Arithmetic<T>;
+    for (int64_t t = 0; t < a.dx.rows; ++t) {
+      for (int64_t c = 0; c < a.dx.cols; ++c) {
+        const A x = A(a.x.row<T>(t)[c]);
+        const A cdf = A(0.5) * (1 + std::erf(x / std::numbers::sqrt2_v<A>));
+        const A pdf = std::exp(A(-0.5) * x * x) / std::sqrt(2 * std::numbers::pi_v<A>);
+        a.dx.row<T>(t)[c] = T(A(a.dy.row<T>(t)[c]) * (cdf + x * pdf) * A(a.dropout.factor(t, c)));
       }
     }
   });

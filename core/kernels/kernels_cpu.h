@@ -1,22 +1,27 @@
 // The cpu device: f32, threaded, OpenBLAS for matrix products. Every kernel is tested against the
-// reference; loops are cut by shape alone (see ThreadPool).
+// reference; loops are cut by shape alone (see ThreadPool). What is not here is the reference's.
 #pragma once
 
-#include "core/kernels/kernels.h"
+#include "core/kernels/host_context.h"
 
 namespace fathom::kernels::cpu {
 
-void linear_forward(ThreadPool&, const LinearForward&);
-void linear_backward(ThreadPool&, const LinearBackward&);
-void layer_norm_forward(ThreadPool&, const LayerNormForward&);
-void layer_norm_backward(ThreadPool&, const LayerNormBackward&);
-void embedding_forward(ThreadPool&, const EmbeddingForward&);
-void embedding_backward(ThreadPool&, const EmbeddingBackward&);
-void add_scaled(ThreadPool&, const AddScaled&);
-void gelu_forward(ThreadPool&, const GeluForward&);
-void gelu_backward(ThreadPool&, const GeluBackward&);
-void attention_forward(ThreadPool&, const AttentionForward&);
-void attention_backward(ThreadPool&, const AttentionBackward&);
-void cross_entropy(ThreadPool&, const CrossEntropy&);
+void linear_forward(HostContext&, const LinearForward&);
+void linear_backward(HostContext&, const LinearBackward&);
+void layer_norm_forward(HostContext&, const LayerNormForward&);
+void layer_norm_backward(HostContext&, const LayerNormBackward&);
+void embedding_forward(HostContext&, const EmbeddingForward&);
+void embedding_backward(HostContext&, const EmbeddingBackward&);
+void add_scaled(HostContext&, const AddScaled&);
+void fill(HostContext&, const Fill&);
+void gelu_forward(HostContext&, const GeluForward&);
+void gelu_backward(HostContext&, const GeluBackward&);
+void attention_forward(HostContext&, const AttentionForward&);
+void attention_backward(HostContext&, const AttentionBackward&);
+void cross_entropy(HostContext&, const CrossEntropy&);
+void squared_norms(HostContext&, const SquaredNorms&);
+void count_values(HostContext&, const CountValues&);
+void adam(HostContext&, const Adam&);
+void update_norms(HostContext&, const UpdateNorms&);
 
 }  // namespace fathom::kernels::cpu

@@ -7,16 +7,9 @@
 namespace fathom::kernels::cpu {
 namespace {
 
-// One row of scratch for dropout factors, of at least `count` rounded up to a whole draw.
-float* factor_row(int64_t count) {
-  thread_local std::vector<float> row;
-  if (int64_t(row.size()) < round_up(count, 64)) row.resize(size_t(round_up(count, 64)));
-  return row.data();
-}
-
-void finish_rows(const LinearForward& a, int64_t first, int64_t rows) {
-  const int64_t N = a.y.cols();
-  const float* bias = a.b.is_empty() ? nullptr : a.b.data<float>();
+void finish_rows(Scratch& scratch, const LinearForward& a, int64_t first, int64_t rows) {
+  const int64_t N = a.y.cols;
+  const float* bias = a.b.is_empty() ? nullptr : a.b.as<float>();
   for (int64_t t = first; t < first + rows; ++t) {
     float* __restrict y = a.y.row<float>(t);
     if (bias)
@@ -24,15 +17,15 @@ void finish_rows(const LinearForward& a, int64_t first, int64_t rows) {
     if (a.relu)
       for (int64_t n = 0; n < N; ++n) y[n] = y[n] < 0 ? 0 : y[n];  // keeps NaN
     if (!a.dropout.is_active()) continue;
-    float* __restrict factors = factor_row(N);
-    dropout_factors(a.dropout, a.dropout.rows.position[size_t(t)],
-                    a.dropout.rows.sentence[size_t(t)], 0, N, factors);
+    float* __restrict factors = scratch.floats(Scratch::kFactors, round_up(N, 64));
+    dropout_factors(a.dropout, uint32_t(a.dropout.rows.position[t]),
+                    uint32_t(a.dropout.rows.sentence[t]), 0, N, factors);
     for (int64_t n = 0; n < N; ++n) y[n] *= factors[n];
   }
 }
 
-void mask_rows(const LinearBackward& a, int64_t first, int64_t rows) {
-  const int64_t N = a.dy.cols();
+void mask_rows(Scratch& scratch, const LinearBackward& a, int64_t first, int64_t rows) {
+  const int64_t N = a.dy.cols;
   const float scale = float(a.dropout.keep_scale());
   for (int64_t t = first; t < first + rows; ++t) {
     const float* __restrict dy = a.dy.row<float>(t);
@@ -41,9 +34,9 @@ void mask_rows(const LinearBackward& a, int64_t first, int64_t rows) {
       const float* __restrict y = a.y.row<float>(t);
       for (int64_t n = 0; n < N; ++n) dz[n] = y[n] > 0 ? dy[n] * scale : 0;
     } else {
-      float* __restrict factors = factor_row(N);
-      dropout_factors(a.dropout, a.dropout.rows.position[size_t(t)],
-                      a.dropout.rows.sentence[size_t(t)], 0, N, factors);
+      float* __restrict factors = scratch.floats(Scratch::kFactors, round_up(N, 64));
+      dropout_factors(a.dropout, uint32_t(a.dropout.rows.position[t]),
+                      uint32_t(a.dropout.rows.sentence[t]), 0, N, factors);
       for (int64_t n = 0; n < N; ++n) dz[n] = dy[n] * factors[n];
     }
   }
@@ -51,43 +44,45 @@ void mask_rows(const LinearBackward& a, int64_t first, int64_t rows) {
 
 }  // namespace
 
-void linear_forward(ThreadPool& pool, const LinearForward& a) {
-  const int64_t T = a.y.rows(), N = a.y.cols(), K = a.x.cols();
-  const int64_t tile = a.fixed_tiles ? kFixedTileRows : row_tile(T);
-  for_rows(pool, T, tile, [&](int64_t first, int64_t rows) {
-    const auto product = a.fixed_tiles ? rowwise_product_nt : product_nt;
-    product(rows, N, K, a.x.row<float>(first), a.x.stride(), a.w.data<float>(), a.w.stride(),
-            a.y.row<float>(first), a.y.stride());
-    finish_rows(a, first, rows);
+void linear_forward(HostContext& context, const LinearForward& a) {
+  const int64_t T = a.y.rows, N = a.y.cols, K = a.x.cols;
+  const int64_t tile = a.batch_invariant ? kFixedTileRows : row_tile(T);
+  for_rows(context, T, tile, [&](int64_t first, int64_t rows, Scratch& scratch) {
+    const auto product = a.batch_invariant ? rowwise_product_nt : product_nt;
+    product(rows, N, K, a.x.row<float>(first), a.x.stride, a.w.as<float>(), a.w.stride,
+            a.y.row<float>(first), a.y.stride);
+    finish_rows(scratch, a, first, rows);
   });
 }
 
-void linear_backward(ThreadPool& pool, const LinearBackward& a) {
-  const int64_t T = a.dy.rows(), N = a.dy.cols(), K = a.x.cols();
+void linear_backward(HostContext& context, const LinearBackward& a) {
+  const int64_t T = a.dy.rows, N = a.dy.cols, K = a.x.cols;
   const bool is_masked = !a.scratch.is_empty();
-  const Tensor& dz = is_masked ? a.scratch : a.dy;
+  const Matrix& dz = is_masked ? a.scratch : a.dy;
   if (is_masked)
-    for_rows(pool, T, kRowChunk, [&](int64_t first, int64_t rows) { mask_rows(a, first, rows); });
+    for_rows(context, T, kRowChunk, [&](int64_t first, int64_t rows, Scratch& scratch) {
+      mask_rows(scratch, a, first, rows);
+    });
 
   const int64_t row_rows = row_tile(T), weight_rows = weight_tile(N);
   const int64_t row_tasks = a.dx.is_empty() ? 0 : ceil_div(T, row_rows);
-  pool.run(row_tasks + ceil_div(N, weight_rows), [&](int64_t task) {
+  context.pool().run(row_tasks + ceil_div(N, weight_rows), [&](int64_t task) {
     if (task < row_tasks) {
       const int64_t first = task * row_rows, rows = std::min(row_rows, T - first);
-      product_nn(rows, K, N, dz.row<float>(first), dz.stride(), a.w.data<float>(), a.w.stride(),
-                 a.dx.row<float>(first), a.dx.stride());
+      product_nn(rows, K, N, dz.row<float>(first), dz.stride, a.w.as<float>(), a.w.stride,
+                 a.dx.row<float>(first), a.dx.stride);
       return;
     }
     const int64_t first = (task - row_tasks) * weight_rows, rows = std::min(weight_rows, N - first);
-    add_product_tn(rows, K, T, dz.data<float>() + first, dz.stride(), a.x.data<float>(),
-                   a.x.stride(), a.dw.row<float>(first), a.dw.stride());
+    add_product_tn(rows, K, T, dz.as<float>() + first, dz.stride, a.x.as<float>(), a.x.stride,
+                   a.dw.row<float>(first), a.dw.stride);
     if (a.db.is_empty()) return;
     float sums[512] = {};  // weight_tile's largest
     for (int64_t t = 0; t < T; ++t) {
       const float* __restrict from = dz.row<float>(t) + first;
       for (int64_t n = 0; n < rows; ++n) sums[n] += from[n];
     }
-    for (int64_t n = 0; n < rows; ++n) a.db.data<float>()[first + n] += sums[n];
+    for (int64_t n = 0; n < rows; ++n) a.db.as<float>()[first + n] += sums[n];
   });
 }
 

@@ -5,36 +5,16 @@
 // between them, so use `begin` and never assume the sum; `total` is then the number of rows in all.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
-#include <vector>
 
 namespace fathom::kernels {
 
 struct Segments {
-  std::vector<int32_t> begin;   // (S)  first row
-  std::vector<int32_t> length;  // (S)  rows in use
-  int64_t total = 0;            // rows of the matrix, T
-
-  [[nodiscard]] int64_t count() const { return int64_t(length.size()); }
-  [[nodiscard]] int32_t longest() const {
-    return length.empty() ? 0 : *std::max_element(length.begin(), length.end());
-  }
-
-  // One segment behind the other, without gaps.
-  [[nodiscard]] static Segments from_lengths(std::span<const int32_t> lengths) {
-    Segments s;
-    s.begin.reserve(lengths.size());
-    s.length.assign(lengths.begin(), lengths.end());
-    for (const int32_t n : lengths) {
-      s.begin.push_back(int32_t(s.total));
-      s.total += n;
-    }
-    return s;
-  }
-
-  bool operator==(const Segments&) const = default;
+  const int32_t* begin = nullptr;   // (count)  first row, in the device's memory
+  const int32_t* length = nullptr;  // (count)  rows in use
+  int64_t count = 0;
+  int64_t total = 0;    // rows of the matrix, T
+  int64_t longest = 0;  // of the lengths, or more: what a launch must provide for
 };
 
 }  // namespace fathom::kernels

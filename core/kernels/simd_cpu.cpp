@@ -81,7 +81,7 @@ void dropout_factors(const Dropout& dropout, uint32_t position, uint32_t sentenc
         _mm256_add_epi32(_mm256_set1_epi32(int(f / 8)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
         _mm256_set1_epi32(int(position)), _mm256_set1_epi32(int(sentence)),
         _mm256_set1_epi32(int(plane))};
-    philox8(dropout.key, c);
+    philox8({dropout.key[0], dropout.key[1]}, c);
     // Words of a block side by side: rows[r] holds block r in its low and block r + 4 in its high
     // half.
     const __m256i a = _mm256_unpacklo_epi32(c[0], c[1]), b = _mm256_unpackhi_epi32(c[0], c[1]);

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/thread_pool.h"
 #include "core/kernels/blas_cpu.h"
-#include "core/tensor/tensor.h"
+#include "core/kernels/host_context.h"
 
 namespace fathom::kernels::cpu {
 
@@ -40,11 +39,12 @@ inline void add_product_tn(int64_t M, int64_t N, int64_t K, const float* a, int6
   sgemm(Transpose::kYes, Transpose::kNo, M, N, K, a, lda, b, ldb, 1, c, ldc);
 }
 
-// Calls f(first_row, row_count) for chunks of `chunk` rows.
+// Calls f(first_row, row_count, scratch) for chunks of `chunk` rows.
 template <class F>
-void for_rows(ThreadPool& pool, int64_t rows, int64_t chunk, const F& f) {
-  pool.run(ceil_div(rows, chunk),
-           [&](int64_t i) { f(i * chunk, std::min(chunk, rows - i * chunk)); });
+void for_rows(HostContext& context, int64_t rows, int64_t chunk, const F& f) {
+  context.pool().run(ceil_div(rows, chunk), [&](int64_t i, int worker) {
+    f(i * chunk, std::min(chunk, rows - i * chunk), context.scratch(worker));
+  });
 }
 
 }  // namespace fathom::kernels::cpu

@@ -45,29 +45,38 @@ Rule rule_for(const Parameter& p, const ModelConfig& config) {
   return {Rule::Kind::kConstant, 0};
 }
 
+template <class T>
+std::vector<T> values(const Parameter& p, const Rule& rule, uint64_t seed) {
+  const PhiloxStream stream(seed, "init/" + p.name);
+  std::vector<T> w(static_cast<size_t>(p.numel()));
+  for (size_t i = 0; i < w.size(); ++i) {
+    switch (rule.kind) {
+      case Rule::Kind::kConstant:
+        w[i] = T(rule.value);
+        break;
+      case Rule::Kind::kUniform:
+        w[i] = T(rule.value * (2 * stream.uniform(i) - 1));
+        break;
+      case Rule::Kind::kNormal:
+        w[i] = T(rule.value * stream.normal(i));
+        break;
+    }
+  }
+  return w;
+}
+
 }  // namespace
 
 void initialise_parameters(ParameterStore& store, const ModelConfig& config, uint64_t seed) {
+  Context& context = store.device().compute();
   for (const auto& p : store.all()) {
     const Rule rule = rule_for(*p, config);
-    const PhiloxStream stream(seed, "init/" + p->name);
-    visit_float(store.dtype(), [&]<class T>() {
-      T* w = p->value.data<T>();
-      for (int64_t i = 0; i < p->numel(); ++i) {
-        switch (rule.kind) {
-          case Rule::Kind::kConstant:
-            w[i] = T(rule.value);
-            break;
-          case Rule::Kind::kUniform:
-            w[i] = T(rule.value * (2 * stream.uniform(uint64_t(i)) - 1));
-            break;
-          case Rule::Kind::kNormal:
-            w[i] = T(rule.value * stream.normal(uint64_t(i)));
-            break;
-        }
-      }
-    });
+    if (store.wide() == DType::kF64)
+      context.upload(store.master_of(*p), std::span<const double>(values<double>(*p, rule, seed)));
+    else
+      context.upload(store.master_of(*p), std::span<const float>(values<float>(*p, rule, seed)));
   }
+  store.refresh_working();
 }
 
 }  // namespace fathom::model

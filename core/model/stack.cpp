@@ -33,11 +33,11 @@ Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKi
   topology_->declare_final(store, kind, config.width);
 }
 
-Var Stack::forward(const Var& embedding, const StackPass& pass, BlockObserver* observer) const {
+Var Stack::forward(const Var& embedding, const BlockInput& input, BlockObserver* observer) const {
   topology::State state = topology_->start(embedding);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Var u = topology_->in(state, blocks_[i]);
-    const Var o = sublayers_[i]->forward(u, pass);
+    const Var o = sublayers_[i]->forward(u, input);
     topology::State next = topology_->out(state, o, blocks_[i]);
     if (observer) observer->on_block(blocks_[i], state.x.value(), o.value(), next.x.value());
     state = std::move(next);

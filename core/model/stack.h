@@ -25,7 +25,7 @@ class Stack {
         bool attends_to_memory);
 
   // (T, C) -> (T, C)
-  [[nodiscard]] Var forward(const Var& embedding, const StackPass& pass,
+  [[nodiscard]] Var forward(const Var& embedding, const BlockInput& input,
                             BlockObserver* observer = nullptr) const;
   [[nodiscard]] const std::vector<topology::BlockContext>& blocks() const { return blocks_; }
 

@@ -1,7 +1,5 @@
 #include "core/model/sublayer.h"
 
-#include <cstring>
-
 #include "core/ops/attention.h"
 #include "core/ops/linear.h"
 
@@ -43,35 +41,32 @@ class SelfAttention final : public Sublayer {
         site_(site_of(block, "output")),
         attention_site_(site_of(block, "attention")) {}
 
-  Var forward(const Var& u, const StackPass& pass) const override {
+  Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
     const Var qkv = qkv_(u);  // (T, 3 C)
-    const Var y = pass.cache ? decode(qkv, *pass.cache, pass)
-                             : ops::self_attention(
-                                   qkv,
-                                   {.queries = pass.segments,
-                                    .keys = pass.segments,
-                                    .heads = heads_,
-                                    .causal = pass.causal},
-                                   tape.dropout(attention_site_, attention_dropout_, pass.rows));
-    return out_(y, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
+    const Var y = input.cache ? decode(qkv, *input.cache, input)
+                              : ops::self_attention(
+                                    qkv,
+                                    {.queries = input.segments,
+                                     .keys = input.segments,
+                                     .heads = heads_,
+                                     .causal = input.causal},
+                                    tape.dropout(attention_site_, attention_dropout_, input.rows));
+    return out_(y, {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
   // Appends this step's keys and values to the cache and attends to all of it.
-  Var decode(const Var& qkv, DecoderCache& cache, const StackPass& pass) const {
-    const Tensor& all = qkv.value();
-    const int64_t C = all.cols() / 3;
-    const Tensor& kv = cache.layers[layer_].self;
-    const size_t row_bytes = size_t(2 * C * size_of(all.dtype()));
-    visit_float(all.dtype(), [&]<class T>() {
-      for (int64_t r = 0; r < all.rows(); ++r)
-        std::memcpy(kv.row<T>(cache.write_row[size_t(r)]), all.row<T>(r) + C, row_bytes);
-    });
+  Var decode(const Var& qkv, DecoderCache& cache, const BlockInput& input) const {
     Tape& tape = qkv.tape();
+    const Tensor& all = qkv.value();  // (T, 3 C)
+    const int64_t C = all.cols() / 3;
+    const Tensor& kv = cache.layers[layer_].self;  // (sentences x room, 2 C)
+    tape.run(&autograd::Kernels::append_rows,
+             {.from = all.columns(C, 2 * C), .to = kv, .index = cache.write_row});
     return ops::cross_attention(
         tape.constant(all.columns(0, C)), tape.constant(kv),
-        {.queries = pass.segments, .keys = &cache.self_keys, .heads = heads_, .causal = false});
+        {.queries = input.segments, .keys = cache.self_keys, .heads = heads_, .causal = false});
   }
 
   Affine qkv_, out_;
@@ -97,26 +92,26 @@ class CrossAttention final : public Sublayer {
         site_(site_of(block, "output")),
         attention_site_(site_of(block, "attention")) {}
 
-  Var forward(const Var& u, const StackPass& pass) const override {
+  Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
-    const Var q = q_(u);          // (T, C)
-    const Var kv = memory(pass);  // (S, 2 C)
-    const Var y =
-        ops::cross_attention(q, kv,
-                             {.queries = pass.segments,
-                              .keys = pass.cache ? &pass.cache->memory_keys : pass.memory_segments,
-                              .heads = heads_,
-                              .causal = false},
-                             tape.dropout(attention_site_, attention_dropout_, pass.rows));
-    return out_(y, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
+    const Var q = q_(u);           // (T, C)
+    const Var kv = memory(input);  // (S, 2 C)
+    const Var y = ops::cross_attention(
+        q, kv,
+        {.queries = input.segments,
+         .keys = input.cache ? input.cache->memory_keys : input.memory_segments,
+         .heads = heads_,
+         .causal = false},
+        tape.dropout(attention_site_, attention_dropout_, input.rows));
+    return out_(y, {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
   // Keys and values of the source; while decoding they are made once and kept.
-  Var memory(const StackPass& pass) const {
-    if (!pass.cache) return kv_(pass.memory);
-    Var& kept = pass.cache->layers[layer_].cross;
-    if (!kept.is_set()) kept = kv_(pass.memory);
+  Var memory(const BlockInput& input) const {
+    if (!input.cache) return kv_(input.memory);
+    Var& kept = input.cache->layers[layer_].cross;
+    if (!kept.is_set()) kept = kv_(input.memory);
     return kept;
   }
 
@@ -140,12 +135,12 @@ class FeedForward final : public Sublayer {
         site_(site_of(block, "output")),
         activation_site_(site_of(block, "activation")) {}
 
-  Var forward(const Var& u, const StackPass& pass) const override {
+  Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
-    const kernels::Dropout hidden = tape.dropout(activation_site_, activation_dropout_, pass.rows);
+    const kernels::Dropout hidden = tape.dropout(activation_site_, activation_dropout_, input.rows);
     const Var h = activation_ == Activation::kRelu ? fc1_(u, {.relu = true, .dropout = hidden})
                                                    : ops::gelu(fc1_(u), hidden);  // (T, F)
-    return fc2_(h, {.dropout = tape.dropout(site_, dropout_, pass.rows)});
+    return fc2_(h, {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:

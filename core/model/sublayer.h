@@ -21,18 +21,17 @@ struct LayerCache {
 // Incremental decoding: each step brings one row for every sentence that is still active.
 struct DecoderCache {
   std::vector<LayerCache> layers;
-  std::vector<int32_t> write_row;  // in `self`, for each row of this step
-  kernels::Segments self_keys;     // of the active sentences, this step's token included
-  kernels::Segments memory_keys;   // of the active sentences
+  Tensor write_row;                          // (1, T) i32: in `self`, for each row of this step
+  kernels::Segments self_keys, memory_keys;  // of the active sentences, this step's token included
 };
 
 // What a stack's blocks see of the batch. Everything pointed to outlives the tape.
-struct StackPass {
-  const kernels::Segments* segments = nullptr;
+struct BlockInput {
+  kernels::Segments segments;
   kernels::RowIds rows = {};
   bool causal = false;
   Var memory = {};  // encoder output (S, C), for cross-attention
-  const kernels::Segments* memory_segments = nullptr;
+  kernels::Segments memory_segments = {};
   DecoderCache* cache = nullptr;  // set while decoding
 };
 
@@ -40,7 +39,7 @@ class Sublayer {
  public:
   virtual ~Sublayer() = default;
   // (T, C) -> (T, C)
-  [[nodiscard]] virtual Var forward(const Var& u, const StackPass& pass) const = 0;
+  [[nodiscard]] virtual Var forward(const Var& u, const BlockInput& input) const = 0;
 };
 
 // Declares the parameters under name_of(block), in the order forward uses them.

@@ -25,7 +25,8 @@ void check(const ModelConfig& c) {
 
 // Declared in the order of first use, which fixes the layout of the flat buffers (see
 // ParameterStore).
-Transformer::Transformer(const ModelConfig& config, DType dtype) : config_(config), store_(dtype) {
+Transformer::Transformer(const ModelConfig& config, Device& device, DType dtype)
+    : config_(config), store_(device, dtype) {
   check(config);
   const int64_t V = config.vocabulary_size, C = config.width;
   const bool is_decoder_only = config.kind == ModelKind::kDecoder;
@@ -50,7 +51,7 @@ Transformer::Transformer(const ModelConfig& config, DType dtype) : config_(confi
   output_ = share == ShareEmbeddings::kNone ? table("decoder.output.weight", Role::kOutput)
                                             : target_table_;
   store_.freeze();
-  sinusoids_ = ops::make_sinusoids(256, C, dtype);
+  make_sinusoids(256);
 }
 
 void Transformer::initialise(uint64_t seed) { initialise_parameters(store_, config_, seed); }
@@ -62,45 +63,49 @@ std::vector<topology::BlockContext> Transformer::blocks() const {
   return all;
 }
 
-Var Transformer::embed(Tape& tape, const Parameter& table, uint64_t site,
-                       std::span<const int32_t> tokens, std::span<const int32_t> positions,
-                       kernels::RowIds rows) {
-  int64_t needed = sinusoids_.rows();
-  for (const int32_t p : positions) needed = std::max<int64_t>(needed, p + 1);
-  if (needed > sinusoids_.rows())
-    sinusoids_ = ops::make_sinusoids(2 * needed, config_.width, store_.dtype());
+void Transformer::make_sinusoids(int64_t count) {
+  const std::vector<double> values = ops::sinusoids(count, config_.width);
+  Context& context = store_.device().compute();
+  sinusoids_ = context.allocate(count, config_.width, store_.wide());
+  if (store_.wide() == DType::kF64)
+    context.upload(sinusoids_, std::span<const double>(values));
+  else
+    context.upload(sinusoids_,
+                   std::span<const float>(std::vector<float>(values.begin(), values.end())));
+}
+
+Var Transformer::embed(Tape& tape, const Parameter& table, uint64_t site, const Tensor& tokens,
+                       const Tensor& positions, int64_t position_limit, kernels::RowIds rows) {
+  if (position_limit > sinusoids_.rows()) make_sinusoids(2 * position_limit);
   return ops::embedding(tape, table, sinusoids_, tokens, positions,
                         std::sqrt(double(config_.width)),
                         tape.dropout(site, config_.dropout, rows));
 }
 
-Var Transformer::encode(Tape& tape, std::span<const int32_t> tokens,
-                        std::span<const int32_t> positions, kernels::RowIds rows,
-                        const kernels::Segments& segments, BlockObserver* observer) {
+Var Transformer::encode(Tape& tape, const PackedRows& source, BlockObserver* observer) {
   require(encoder_.has_value(), "encode: a decoder-only model has no encoder");
-  const Var x =
-      embed(tape, *source_table_, hash_name("encoder.embedding"), tokens, positions, rows);
-  return encoder_->forward(x, {.segments = &segments, .rows = rows}, observer);
+  const Var x = embed(tape, *source_table_, hash_name("encoder.embedding"), source.tokens,
+                      source.position, source.longest, source.ids());
+  return encoder_->forward(x, {.segments = source.segments(), .rows = source.ids()}, observer);
 }
 
-Var Transformer::decode(Tape& tape, std::span<const int32_t> tokens,
-                        std::span<const int32_t> positions, const StackPass& pass,
-                        BlockObserver* observer) {
-  const Var x =
-      embed(tape, *target_table_, hash_name("decoder.embedding"), tokens, positions, pass.rows);
-  return decoder_->forward(x, pass, observer);
+Var Transformer::decode(Tape& tape, const Tensor& tokens, const Tensor& positions,
+                        int64_t position_limit, const BlockInput& input, BlockObserver* observer) {
+  const Var x = embed(tape, *target_table_, hash_name("decoder.embedding"), tokens, positions,
+                      position_limit, input.rows);
+  return decoder_->forward(x, input, observer);
 }
 
-ops::TokenLosses Transformer::losses(Tape& tape, const data::PackedBatch& batch, double smoothing,
+ops::TokenLosses Transformer::losses(Tape& tape, const DeviceBatch& batch, double smoothing,
                                      double weight, BlockObserver* observer) {
-  StackPass pass{.segments = &batch.target_segments, .rows = batch.target_rows(), .causal = true};
+  const PackedRows& target = batch.target;
+  BlockInput input{.segments = target.segments(), .rows = target.ids(), .causal = true};
   if (encoder_) {
-    pass.memory = encode(tape, batch.source, batch.source_position, batch.source_rows(),
-                         batch.source_segments, observer);
-    pass.memory_segments = &batch.source_segments;
+    input.memory = encode(tape, batch.source, observer);
+    input.memory_segments = batch.source.segments();
   }
-  const Var decoded = decode(tape, batch.decoder_input, batch.target_position, pass, observer);
-  return ops::linear_cross_entropy(decoded, *output_, batch.target, smoothing, weight);
+  const Var decoded = decode(tape, target.tokens, target.position, target.longest, input, observer);
+  return ops::linear_cross_entropy(decoded, *output_, batch.targets, smoothing, weight);
 }
 
 Var Transformer::logits(const Var& decoded) const {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/data/packed_batch.h"
+#include "core/model/device_batch.h"
 #include "core/model/stack.h"
 #include "core/ops/cross_entropy.h"
 
@@ -13,7 +13,8 @@ class Transformer {
  public:
   // Declares and lays out all parameters (zero until initialise or a checkpoint fills them).
   // Throws InvalidArgument for a config no model can have.
-  Transformer(const ModelConfig& config, DType dtype);
+  // `device` outlives the model and runs it.
+  Transformer(const ModelConfig& config, Device& device, DType dtype);
 
   // Fills the weights by `config.init`: each number is a function of (seed, parameter name, index).
   void initialise(uint64_t seed);
@@ -26,25 +27,22 @@ class Transformer {
 
   // Losses of every target token, in the order of the batch; see linear_cross_entropy. The batch
   // must outlive the tape.
-  [[nodiscard]] ops::TokenLosses losses(Tape& tape, const data::PackedBatch& batch,
-                                        double smoothing, double weight,
-                                        BlockObserver* observer = nullptr);
+  [[nodiscard]] ops::TokenLosses losses(Tape& tape, const DeviceBatch& batch, double smoothing,
+                                        double weight, BlockObserver* observer = nullptr);
 
   // Encoder output (S, C) for a packed source.
-  [[nodiscard]] Var encode(Tape& tape, std::span<const int32_t> tokens,
-                           std::span<const int32_t> positions, kernels::RowIds rows,
-                           const kernels::Segments& segments, BlockObserver* observer = nullptr);
-  // Decoder output (T, C).
-  [[nodiscard]] Var decode(Tape& tape, std::span<const int32_t> tokens,
-                           std::span<const int32_t> positions, const StackPass& pass,
+  [[nodiscard]] Var encode(Tape& tape, const PackedRows& source, BlockObserver* observer = nullptr);
+  // Decoder output (T, C). Positions are below `position_limit`.
+  [[nodiscard]] Var decode(Tape& tape, const Tensor& tokens, const Tensor& positions,
+                           int64_t position_limit, const BlockInput& input,
                            BlockObserver* observer = nullptr);
   // (T, C) -> logits (T, V).
   [[nodiscard]] Var logits(const Var& decoded) const;
 
  private:
-  [[nodiscard]] Var embed(Tape& tape, const Parameter& table, uint64_t site,
-                          std::span<const int32_t> tokens, std::span<const int32_t> positions,
-                          kernels::RowIds rows);
+  [[nodiscard]] Var embed(Tape& tape, const Parameter& table, uint64_t site, const Tensor& tokens,
+                          const Tensor& positions, int64_t position_limit, kernels::RowIds rows);
+  void make_sinusoids(int64_t count);
 
   ModelConfig config_;
   ParameterStore store_;
@@ -52,7 +50,7 @@ class Transformer {
   const Parameter* target_table_ = nullptr;
   const Parameter* output_ = nullptr;
   std::optional<Stack> encoder_, decoder_;
-  Tensor sinusoids_;  // (P, C), grown when a longer sentence comes
+  Tensor sinusoids_;  // (P, C) wide, grown when a longer sentence comes
 };
 
 }  // namespace fathom::model

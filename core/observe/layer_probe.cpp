@@ -2,44 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace fathom::observe {
-namespace {
 
-struct Moments {
-  double mean, variance, square;
-};
-
-template <class T>
-Moments moments(const T* x, int64_t C) {
-  double sum = 0, squares = 0;
-  for (int64_t c = 0; c < C; ++c) sum += double(x[c]);
-  const double mean = sum / double(C);
-  for (int64_t c = 0; c < C; ++c) squares += (double(x[c]) - mean) * (double(x[c]) - mean);
-  const double variance = squares / double(C);
-  return {mean, variance, variance + mean * mean};
-}
-
-template <class T>
-void add_row(const T* x, const T* o, const T* next, int64_t C, double* sums) {
-  const Moments mx = moments(x, C), mo = moments(o, C), mn = moments(next, C);
-  const double rx = 1 / std::sqrt(mx.variance), rn = 1 / std::sqrt(mn.variance);
-  double change = 0, dot = 0;
-  for (int64_t c = 0; c < C; ++c) {
-    const double d = (double(next[c]) - mn.mean) * rn - (double(x[c]) - mx.mean) * rx;
-    change += d * d;
-    dot += double(x[c]) * double(next[c]);
-  }
-  sums[0] += 1;
-  sums[1] += mn.square;
-  sums[2] += mx.variance;
-  sums[3] += mo.variance;
-  sums[4] += change / double(C);
-  sums[5] += dot / double(C) / std::sqrt(mx.square * mn.square);
-}
-
-}  // namespace
+static_assert(kBlockSums == kernels::kRowMoments);
 
 BlockStatistics statistics_of(const BlockSums& s) {
   const double V = s.variance / s.tokens, f = s.branch / s.tokens;
@@ -50,33 +16,38 @@ BlockStatistics statistics_of(const BlockSums& s) {
           .cosine = s.cosine / s.tokens};
 }
 
-LayerProbe::LayerProbe(std::vector<topology::BlockContext> blocks, std::vector<SampleRange> shards)
-    : blocks_(std::move(blocks)),
+LayerProbe::LayerProbe(Context& context, const std::vector<topology::BlockContext>& blocks,
+                       std::vector<SampleRange> shards, Tensor sums)
+    : context_(context),
       shards_(std::move(shards)),
-      sums_(shards_.size(), std::vector<double>(blocks_.size() * size_t(kBlockSums))),
+      sums_(std::move(sums)),
       encoder_blocks_(
-          std::count_if(blocks_.begin(), blocks_.end(), [](const topology::BlockContext& b) {
+          std::count_if(blocks.begin(), blocks.end(), [](const topology::BlockContext& b) {
             return b.stack == topology::StackKind::kEncoder;
-          })) {}
+          })) {
+  require(sums_.rows() == int64_t(shards_.size()) &&
+              sums_.cols() == int64_t(blocks.size()) * kBlockSums,
+          "layer probe: sums are ", sums_, " for ", shards_.size(), " shards and ", blocks.size(),
+          " blocks");
+}
 
 void LayerProbe::on_block(const topology::BlockContext& block, const Tensor& x, const Tensor& o,
                           const Tensor& next) {
   const bool is_encoder = block.stack == topology::StackKind::kEncoder;
-  const size_t at = size_t((is_encoder ? 0 : encoder_blocks_) + block.block - 1);
+  const int64_t at = (is_encoder ? 0 : encoder_blocks_) + block.block - 1;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const SampleRange& s = shards_[i];
-    const int64_t first = is_encoder ? s.first_source : s.first_target;
-    const int64_t rows = std::min(kSampleRows, is_encoder ? s.source_rows : s.target_rows);
-    double* sums = &sums_[i][at * size_t(kBlockSums)];
-    visit_float(x.dtype(), [&]<class T>() {
-      for (int64_t t = first; t < first + rows; ++t)
-        add_row(x.row<T>(t), o.row<T>(t), next.row<T>(t), x.cols(), sums);
-    });
+    context_.run(&kernels::Kernels::row_moments,
+                 {.x = x,
+                  .o = o,
+                  .next = next,
+                  .sums = sums_.row_range(int64_t(i), 1).columns(at * kBlockSums, kBlockSums),
+                  .begin = is_encoder ? s.first_source : s.first_target,
+                  .count = std::min(kSampleRows, is_encoder ? s.source_rows : s.target_rows)});
   }
 }
 
-std::vector<BlockSums> add_shards(const std::vector<double>& values, int64_t shards,
-                                  int64_t blocks) {
+std::vector<BlockSums> add_shards(std::span<const double> values, int64_t shards, int64_t blocks) {
   require(int64_t(values.size()) == shards * blocks * kBlockSums, "add_shards: got ", values.size(),
           " values for ", shards, " shards of ", blocks, " blocks");
   std::vector<BlockSums> out(static_cast<size_t>(blocks));

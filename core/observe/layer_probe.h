@@ -4,6 +4,7 @@
 // order, and ratios are made after that.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/model/stack.h"
@@ -39,26 +40,27 @@ struct SampleRange {
   int64_t first_source = 0, source_rows = 0, first_target = 0, target_rows = 0;
 };
 
-// Observes a forward pass over one or several shards packed together.
+// Observes a forward pass over one or several shards packed together, and adds to row i of `sums`,
+// in the device's memory, what it sees of shard i: kBlockSums numbers for every block (encoder,
+// then decoder).
 class LayerProbe final : public model::BlockObserver {
  public:
-  LayerProbe(std::vector<topology::BlockContext> blocks, std::vector<SampleRange> shards);
+  // sums (shards, blocks * kBlockSums) f64
+  LayerProbe(Context& context, const std::vector<topology::BlockContext>& blocks,
+             std::vector<SampleRange> shards, Tensor sums);
 
   void on_block(const topology::BlockContext& block, const Tensor& x, const Tensor& o,
                 const Tensor& next) override;
 
-  // kBlockSums numbers for every block (encoder, then decoder), for shard `i` of the pass.
-  [[nodiscard]] const std::vector<double>& sums(size_t i) const { return sums_[i]; }
-
  private:
-  std::vector<topology::BlockContext> blocks_;
+  Context& context_;
   std::vector<SampleRange> shards_;
-  std::vector<std::vector<double>> sums_;
+  Tensor sums_;
   int64_t encoder_blocks_ = 0;
 };
 
 // Adds per-shard sums (shards x blocks x kBlockSums, flat) in shard order.
-[[nodiscard]] std::vector<BlockSums> add_shards(const std::vector<double>& values, int64_t shards,
+[[nodiscard]] std::vector<BlockSums> add_shards(std::span<const double> values, int64_t shards,
                                                 int64_t blocks);
 
 }  // namespace fathom::observe

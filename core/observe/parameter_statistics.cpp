@@ -1,63 +1,85 @@
 #include "core/observe/parameter_statistics.h"
 
 #include <cmath>
-#include <limits>
 
 namespace fathom::observe {
 namespace {
 
-// What is odd among the values of one parameter's slice.
-struct ValueCounts {
-  int64_t zeros = 0;
-  int64_t nonfinite = 0;
-};
-
-// In the order of declaration.
-std::vector<ValueCounts> count_values(ThreadPool& pool, const ParameterStore& store,
-                                      const Tensor& flat) {
-  std::vector<ValueCounts> counts(store.all().size());
-  visit_float(flat.dtype(), [&]<class T>() {
-    pool.run(int64_t(counts.size()), [&](int64_t p) {
-      const Parameter& parameter = *store.all()[size_t(p)];
-      const T* x = flat.data<T>() + parameter.offset;
-      int64_t zeros = 0, nonfinite = 0;
-#pragma omp simd reduction(+ : zeros, nonfinite)
-      for (int64_t k = 0; k < parameter.numel(); ++k) {
-        zeros += x[k] == T(0);
-        nonfinite += !(std::abs(x[k]) <= std::numeric_limits<T>::max());
-      }
-      counts[size_t(p)] = {.zeros = zeros, .nonfinite = nonfinite};
-    });
-  });
-  return counts;
-}
+using kernels::Kernels;
 
 template <class Visit>
 void for_each_parameter(const ParameterStore& store, const topology::BlockContext& block,
                         Visit visit) {
-  const std::string prefix = topology::name_of(block) + ".";
+  const std::string prefix = name_of(block) + ".";
   for (size_t p = 0; p < store.all().size(); ++p)
     if (store.all()[p]->name.starts_with(prefix)) visit(p, *store.all()[p]);
 }
 
 }  // namespace
 
+ParameterProbe::ParameterProbe(const ParameterStore& store) : store_(store) {
+  Context& context = store.device().compute();
+  const int64_t chunks = store.chunks().rows(), parameters = int64_t(store.all().size());
+  chunk_squares_ = context.allocate(chunks, 1, DType::kF64);
+  squares_ = context.allocate(parameters, 1, DType::kF64);
+  chunk_counts_ = context.allocate(chunks, 2, DType::kF64);
+}
+
+void ParameterProbe::sum_chunks(const Tensor& values, const Tensor& totals) {
+  store_.device().compute().run(&Kernels::sum_chunks,
+                                {.values = values, .chunks = store_.chunks(), .totals = totals});
+}
+
+const Tensor& ParameterProbe::squared_norms(const Tensor& flat) {
+  store_.device().compute().run(&Kernels::squared_norms,
+                                {.x = flat, .chunks = store_.chunks(), .sums = chunk_squares_});
+  sum_chunks(chunk_squares_, squares_);
+  return squares_;
+}
+
+void ParameterProbe::measure(const Tensor& gradient, const optim::Adam* adam, double learning_rate,
+                             const Tensor& into) {
+  Context& context = store_.device().compute();
+  const int64_t n = squares_.rows();
+  require(into.numel() == count(), "parameter probe: ", into, " for ", count(), " sums");
+  const auto part = [&](int64_t first, int64_t width) {
+    return into.columns(first * n, width * n).reshaped(n, width);
+  };
+  context.copy(part(0, 1), squared_norms(gradient));
+  context.copy(part(1, 1), squared_norms(store_.weights()));
+  if (adam != nullptr)
+    adam->update_norms(chunk_squares_, learning_rate);
+  else
+    context.run(&Kernels::fill, {.y = chunk_squares_, .value = 0});
+  sum_chunks(chunk_squares_, part(2, 1));
+  context.run(&Kernels::count_values,
+              {.x = gradient, .chunks = store_.chunks(), .counts = chunk_counts_});
+  sum_chunks(chunk_counts_, part(3, 2));
+}
+
+std::vector<ParameterSums> ParameterProbe::read(std::span<const double> values) {
+  std::vector<ParameterSums> out(values.size() / size_t(kParameterSums));
+  const size_t n = out.size();
+  for (size_t p = 0; p < n; ++p)
+    out[p] = {.gradient_square = values[p],
+              .weight_square = values[n + p],
+              .update_square = values[2 * n + p],
+              .zeros = values[3 * n + 2 * p],
+              .nonfinite = values[3 * n + 2 * p + 1]};
+  return out;
+}
+
 std::vector<ParameterStatistics> parameter_statistics(
-    ThreadPool& pool, const ParameterStore& store,
-    const std::vector<topology::BlockContext>& blocks, const Tensor& gradient,
-    const std::vector<double>& squares, const optim::Adam& adam, double learning_rate) {
-  const std::vector<double> weights = optim::squared_norms(pool, store, store.weights());
-  const std::vector<ValueCounts> counts = count_values(pool, store, gradient);
+    const ParameterStore& store, const std::vector<topology::BlockContext>& blocks,
+    std::span<const ParameterSums> sums) {
   std::vector<ParameterStatistics> out;
   for (const topology::BlockContext& block : blocks) {
     double g = 0, w = 0, u = 0, zeros = 0, all = 0;
     for_each_parameter(store, block, [&](size_t p, const Parameter& parameter) {
-      g += squares[p];
-      w += weights[p];
-      const double change =
-          adam.update_norm(store.weights(), parameter.offset, parameter.numel(), learning_rate);
-      u += change * change;
-      zeros += double(counts[p].zeros);
+      g += sums[p].gradient_square;
+      w += sums[p].weight_square;
+      u += sums[p].update_square;
+      zeros += sums[p].zeros;
       all += double(parameter.numel());
     });
     out.push_back({.gradient_norm = std::sqrt(g),
@@ -68,15 +90,15 @@ std::vector<ParameterStatistics> parameter_statistics(
   return out;
 }
 
-std::vector<NonfiniteBlock> nonfinite_blocks(ThreadPool& pool, const ParameterStore& store,
+std::vector<NonfiniteBlock> nonfinite_blocks(const ParameterStore& store,
                                              const std::vector<topology::BlockContext>& blocks,
-                                             const Tensor& gradient) {
-  const std::vector<ValueCounts> counts = count_values(pool, store, gradient);
+                                             std::span<const ParameterSums> sums) {
   std::vector<NonfiniteBlock> out;
   for (const topology::BlockContext& block : blocks) {
     NonfiniteBlock bad = {.block = block};
-    for_each_parameter(store, block,
-                       [&](size_t p, const Parameter&) { bad.entries += counts[p].nonfinite; });
+    for_each_parameter(store, block, [&](size_t p, const Parameter&) {
+      bad.entries += int64_t(sums[p].nonfinite);
+    });
     if (bad.entries > 0) out.push_back(bad);
   }
   return out;

@@ -4,12 +4,46 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/optim/adam.h"
 #include "core/topology/topology.h"
 
 namespace fathom::observe {
+
+// Sums over each parameter of a store, in its order. Made by kernels; the host reads them once.
+struct ParameterSums {
+  double gradient_square = 0;
+  double weight_square = 0;         // after the update
+  double update_square = 0;         // of the last update's change
+  double zeros = 0, nonfinite = 0;  // entries of the gradient
+};
+inline constexpr int64_t kParameterSums = 5;
+
+class ParameterProbe {
+ public:
+  explicit ParameterProbe(const ParameterStore& store);
+
+  // Queues the sum of squares of each parameter's slice of `flat` (1, P), as (parameters, 1) f64.
+  // Valid until the next call. The square root of the total is the gradient norm.
+  [[nodiscard]] const Tensor& squared_norms(const Tensor& flat);
+
+  // Queues all sums into `into` (1, parameters * kParameterSums) f64. `adam`'s last step had rate
+  // `learning_rate`; null: there was none.
+  void measure(const Tensor& gradient, const optim::Adam* adam, double learning_rate,
+               const Tensor& into);
+  [[nodiscard]] int64_t count() const { return squares_.rows() * kParameterSums; }
+  // What measure() has written, by parameter.
+  [[nodiscard]] static std::vector<ParameterSums> read(std::span<const double> values);
+
+ private:
+  void sum_chunks(const Tensor& values, const Tensor& totals);
+
+  const ParameterStore& store_;
+  Tensor chunk_squares_, squares_;  // (N, 1), (parameters, 1) f64
+  Tensor chunk_counts_;             // (N, 2)
+};
 
 struct ParameterStatistics {
   double gradient_norm = 0;
@@ -18,12 +52,10 @@ struct ParameterStatistics {
   double zero_ratio = 0;    // share of exact zeros in the gradient
 };
 
-// By block. `gradient` is (1, P), `squares` its squared_norms(); the last step of `adam` had rate
-// `learning_rate`. The numbers do not depend on the threads of `pool`.
+// By block.
 [[nodiscard]] std::vector<ParameterStatistics> parameter_statistics(
-    ThreadPool& pool, const ParameterStore& store,
-    const std::vector<topology::BlockContext>& blocks, const Tensor& gradient,
-    const std::vector<double>& squares, const optim::Adam& adam, double learning_rate);
+    const ParameterStore& store, const std::vector<topology::BlockContext>& blocks,
+    std::span<const ParameterSums> sums);
 
 struct NonfiniteBlock {
   topology::BlockContext block;
@@ -32,7 +64,7 @@ struct NonfiniteBlock {
 
 // The blocks whose gradient is not finite, in the order of `blocks`.
 [[nodiscard]] std::vector<NonfiniteBlock> nonfinite_blocks(
-    ThreadPool& pool, const ParameterStore& store,
-    const std::vector<topology::BlockContext>& blocks, const Tensor& gradient);
+    const ParameterStore& store, const std::vector<topology::BlockContext>& blocks,
+    std::span<const ParameterSums> sums);
 
 }  // namespace fathom::observe

@@ -8,18 +8,17 @@
 namespace fathom::ops {
 
 struct AttentionShape {
-  const kernels::Segments* queries = nullptr;  // must outlive the tape
-  const kernels::Segments* keys = nullptr;
+  kernels::Segments queries, keys;  // their memory must outlive the tape
   int64_t heads = 1;
   bool causal = false;
 };
 
 // qkv (T, 3 C): queries, keys and values side by side  ->  (T, C)
-[[nodiscard]] Var self_attention(const Var& qkv, AttentionShape shape,
-                                 kernels::Dropout dropout = {});
+[[nodiscard]] Var self_attention(const Var& qkv, const AttentionShape& shape,
+                                 const kernels::Dropout& dropout = {});
 
 // q (T, C), kv (S, 2 C)  ->  (T, C)
-[[nodiscard]] Var cross_attention(const Var& q, const Var& kv, AttentionShape shape,
-                                  kernels::Dropout dropout = {});
+[[nodiscard]] Var cross_attention(const Var& q, const Var& kv, const AttentionShape& shape,
+                                  const kernels::Dropout& dropout = {});
 
 }  // namespace fathom::ops

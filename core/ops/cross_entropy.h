@@ -2,21 +2,20 @@
 // a whole batch never exist, and the derivative is made in the same pass.
 #pragma once
 
-#include <span>
-
 #include "core/autograd/tape.h"
 
 namespace fathom::ops {
 
 struct TokenLosses {
   Var loss;       // for Tape::backward; its seed must be 1, `weight` is already in the gradient
-  Tensor nll;     // (1, T) nats per target token, unsmoothed
-  Tensor smooth;  // (1, T) nats per target token, the objective
+  Tensor nll;     // (1, T) wide, nats per target token, unsmoothed
+  Tensor smooth;  // (1, T) wide, nats per target token, the objective
 };
 
-// x (T, C), w (V, C), targets (T). `weight` is 1 / (target tokens of the global batch).
+// x (T, C), w (V, C), targets (1, T) i32, each below V. `weight` is 1 / (target tokens of the
+// global batch).
 [[nodiscard]] TokenLosses linear_cross_entropy(const Var& x, const Parameter& w,
-                                               std::span<const int32_t> targets, double smoothing,
+                                               const Tensor& targets, double smoothing,
                                                double weight);
 
 }  // namespace fathom::ops

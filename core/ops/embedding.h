@@ -1,22 +1,22 @@
 // Token embedding with sinusoidal positions.
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "core/autograd/tape.h"
 
 namespace fathom::ops {
 
 // dropout(scale table[token] + sinusoids[position]).
-//   tokens, positions (T)   table (V, C)   sinusoids (P, C)   ->  (T, C)
-// Positions count from 0 within a sentence. Throws InvalidArgument on a token outside the table or
-// a position outside the sinusoids.
+//   tokens, positions (1, T) i32   table (V, C)   sinusoids (P, C) wide   ->  (T, C)
+// Positions count from 0 within a sentence. Tokens are below V, positions below P: whoever makes
+// the batch sees to it (core/model/device_batch.h).
 [[nodiscard]] Var embedding(Tape& tape, const Parameter& table, const Tensor& sinusoids,
-                            std::span<const int32_t> tokens, std::span<const int32_t> positions,
-                            double scale, kernels::Dropout dropout = {});
+                            const Tensor& tokens, const Tensor& positions, double scale,
+                            const kernels::Dropout& dropout = {});
 
 // fairseq's sinusoids for positions 0 .. count - 1, as (count, C): sines then cosines, frequency
 // exp(-i ln 10000 / (C/2 - 1)), the first token of a sentence being number 2. C even, at least 4.
-[[nodiscard]] Tensor make_sinusoids(int64_t count, int64_t C, DType dtype);
+[[nodiscard]] std::vector<double> sinusoids(int64_t count, int64_t C);
 
 }  // namespace fathom::ops

@@ -5,7 +5,7 @@
 
 namespace fathom::ops {
 
-// (x - mean) / sqrt(var + eps) * gain + bias.   x (T, C)   gain, bias (C)
+// (x - mean) / sqrt(var + eps) * gain + bias, in the tape's type.   x (T, C)   gain, bias (C)
 [[nodiscard]] Var layer_norm(const Var& x, const Parameter& gain, const Parameter& bias,
                              double eps);
 

@@ -12,6 +12,6 @@ struct LinearEpilogue {
 
 // dropout(relu(x w^T + b)).   x (T, K)   w (N, K)   b (N), may be null   ->  (T, N)
 [[nodiscard]] Var linear(const Var& x, const Parameter& w, const Parameter* b,
-                         LinearEpilogue epilogue = {});
+                         const LinearEpilogue& epilogue = {});
 
 }  // namespace fathom::ops

@@ -5,37 +5,35 @@
 #include <cstdint>
 
 #include "core/autograd/parameter.h"
-#include "core/base/thread_pool.h"
 #include "core/optim/config.h"
 
 namespace fathom::optim {
 
 class Adam {
  public:
-  Adam(const OptimizerConfig& config, int64_t count, DType dtype);
+  // Moments for every parameter of `store`, on its device.
+  Adam(const OptimizerConfig& config, ParameterStore& store);
 
-  // One update of `weights` by `gradient` (both (1, count)) times `gradient_scale` (clipping).
-  void step(ThreadPool& pool, const Tensor& weights, const Tensor& gradient, double learning_rate,
-            double gradient_scale);
+  // Queues one update of the masters (and working weights) by `gradient` (1, P), which `control`
+  // (step_control in core/kernels/statistics.h) scales or calls off. The host must then say by
+  // count_update() whether it was made.
+  void step(const Tensor& gradient, const Tensor& control, double learning_rate);
+  void count_update() { ++updates_; }
 
-  // ||change of the slice|| by the last step of rate `learning_rate`, recomputed from the moments.
-  [[nodiscard]] double update_norm(const Tensor& weights, int64_t offset, int64_t count,
-                                   double learning_rate) const;
+  // Squared norm of the last update's change per chunk of the store, (N, 1) f64, recomputed from
+  // the moments; its rate was `learning_rate`.
+  void update_norms(const Tensor& sums, double learning_rate) const;
 
-  // State, for the checkpoint: first and second moments (1, count) and the updates done.
+  // State, for the checkpoint: first and second moments (1, P) and the updates done.
   [[nodiscard]] const Tensor& first() const { return m_; }
   [[nodiscard]] const Tensor& second() const { return v_; }
   [[nodiscard]] int64_t& updates() { return updates_; }
 
  private:
   OptimizerConfig config_;
+  ParameterStore& store_;
   Tensor m_, v_;
   int64_t updates_ = 0;
 };
-
-// Sum of squares of each parameter's slice of `flat`, in the order of declaration; in f64, chunk by
-// chunk, independent of threads. The square root of the total is the gradient norm.
-[[nodiscard]] std::vector<double> squared_norms(ThreadPool& pool, const ParameterStore& store,
-                                                const Tensor& flat);
 
 }  // namespace fathom::optim

@@ -1,45 +1,40 @@
 #include "core/tensor/arena.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace fathom::tensor {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector register
 
-int64_t aligned_bytes(int64_t rows, int64_t cols, DType dtype) {
-  const int64_t bytes = std::max<int64_t>(rows * cols * size_of(dtype), 1);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-int64_t physical_memory() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+int64_t aligned_bytes(int64_t rows, int64_t cols, DType dtype) {
+  return aligned(std::max<int64_t>(rows * cols * size_of(dtype), 1));
+}
 
 }  // namespace
 
-Arena::Arena(int64_t bytes) {
-  capacity_ = bytes > 0 ? (bytes + kAlignment - 1) / kAlignment * kAlignment : physical_memory();
-  void* block = mmap(nullptr, size_t(capacity_), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (block == MAP_FAILED)
-    fail<DeviceError>("arena: cannot reserve ", capacity_ >> 20,
-                      " MiB of address space: ", std::strerror(errno),
-                      "; raise the limit (ulimit -v)");
+Arena::Arena(Context& context, int64_t bytes) : context_(context), capacity_(aligned(bytes)) {
+  require(bytes > 0, "arena: ", bytes, " bytes");
+  void* block = nullptr;
+  context_.check(context_.table().allocate(context_.handle(), uint64_t(capacity_), &block));
   base_ = static_cast<std::byte*>(block);
-  madvise(base_, size_t(capacity_), MADV_HUGEPAGE);  // advice only: fewer page faults
   top_ = capacity_;
+  discard(0, capacity_);
 }
 
-Arena::~Arena() { munmap(base_, size_t(capacity_)); }
+Arena::~Arena() { context_.table().release(context_.handle(), base_); }
 
 void Arena::check_room(int64_t wanted) {
   require<DeviceError>(bottom_ + wanted <= top_, "arena: ", wanted >> 10,
                        " KiB more do not fit: ", used_bytes() >> 20, " of ", capacity_ >> 20,
                        " MiB are in use; lower batch.micro_tokens or data.max_length");
+}
+
+void Arena::discard(int64_t offset, int64_t bytes) {
+  if (context_.table().discard != nullptr && bytes > 0)
+    context_.table().discard(context_.handle(), base_ + offset, uint64_t(bytes));
 }
 
 Tensor Arena::bottom(int64_t rows, int64_t cols, DType dtype) {
@@ -49,6 +44,11 @@ Tensor Arena::bottom(int64_t rows, int64_t cols, DType dtype) {
   bottom_ += bytes;
   peak_ = std::max(peak_, used_bytes());
   return t;
+}
+
+void Arena::rewind(Mark mark) {
+  discard(mark, bottom_ - mark);
+  bottom_ = mark;
 }
 
 Tensor Arena::top(int64_t rows, int64_t cols, DType dtype) {
@@ -66,10 +66,12 @@ Tensor Arena::top(int64_t rows, int64_t cols, DType dtype) {
 // at its edge that is no longer used; a block freed early waits for its younger neighbours.
 void Arena::free_top(int64_t offset) {
   blocks_.at(offset) = false;
+  const int64_t before = top_;
   while (!blocks_.empty() && !blocks_.begin()->second) {
     blocks_.erase(blocks_.begin());
     top_ = blocks_.empty() ? capacity_ : blocks_.begin()->first;
   }
+  discard(before, top_ - before);
 }
 
 }  // namespace fathom::tensor

@@ -1,21 +1,23 @@
-// One block of memory with two ends, reused from step to step. Forward pushes what it must keep at
-// the bottom and the tape gives it back in reverse order; gradients and scratch live at the top,
-// where a block returns when its last handle goes. Address space is reserved once, pages are
-// committed by their first use, so the memory taken is the largest that a step has needed.
+// One block of a device's memory with two ends, reused from step to step. Forward pushes what it
+// must keep at the bottom and the tape gives it back in reverse order; gradients and scratch live
+// at the top, where a block returns when its last handle goes. The block belongs to one context,
+// and memory is used again in that context's order, so nobody waits. On the host only address space
+// is reserved: pages are committed by their first use, and the memory taken is the largest that a
+// step has needed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/context.h"
 
 namespace fathom::tensor {
 
 class Arena {
  public:
-  // Reserves `bytes` of address space; 0 means all of the machine's memory. Throws DeviceError.
-  explicit Arena(int64_t bytes = 0);
+  // DeviceError when the device has no `bytes`.
+  Arena(Context& context, int64_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -27,7 +29,7 @@ class Arena {
 
   using Mark = int64_t;
   [[nodiscard]] Mark mark() const { return bottom_; }
-  void rewind(Mark mark) { bottom_ = mark; }  // frees the bottom down to `mark`
+  void rewind(Mark mark);  // frees the bottom down to `mark`
 
   [[nodiscard]] int64_t peak_bytes() const { return peak_; }
   [[nodiscard]] int64_t used_bytes() const { return bottom_ + (capacity_ - top_); }
@@ -35,7 +37,9 @@ class Arena {
  private:
   void free_top(int64_t offset);
   void check_room(int64_t wanted);
+  void discard(int64_t offset, int64_t bytes);
 
+  Context& context_;
   std::byte* base_ = nullptr;
   int64_t capacity_ = 0;
   int64_t bottom_ = 0;
@@ -61,4 +65,4 @@ class ArenaScope {
 
 namespace fathom {
 using tensor::Arena;
-}  // namespace fathom
+}

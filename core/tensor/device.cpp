@@ -1,16 +1,90 @@
 #include "core/tensor/device.h"
 
-#include "core/kernels/blas_cpu.h"
+#include <algorithm>
+
+#include <dlfcn.h>
+
+#include "core/kernels/devices.h"
 
 namespace fathom::tensor {
 
+Device::Device(const kernels::DeviceTable& table, const kernels::DeviceOptions& options,
+               const DeviceLimits& limits, std::shared_ptr<void> library)
+    : library_(std::move(library)), table_(table) {
+  if (table_.create(&options, &handle_) != kernels::kOk)
+    fail<DeviceError>("device: cannot be made: ", table_.last_error(nullptr));
+  try {
+    info_ = info();
+    compute_ = std::make_unique<Context>(*this, kernels::ContextKind::kCompute);
+    const int64_t bytes = limits.arena_bytes > 0 ? limits.arena_bytes : int64_t(info_.memory_total);
+    arena_ = std::make_unique<Arena>(*compute_, bytes);
+  } catch (...) {
+    compute_.reset();
+    table_.destroy(handle_);
+    throw;
+  }
+}
+
+// Host functions own tensors of any context: all are done before the first context goes.
+Device::~Device() {
+  for (const auto* context : {&copies_, &communication_})
+    if (*context) (void)table_.synchronise((*context)->handle());
+  copies_.reset();
+  communication_.reset();
+  arena_.reset();
+  compute_.reset();
+  for (const Staging& s : staging_) table_.release_staging(handle_, s.memory);
+  staging_.clear();  // their events go before the device
+  table_.destroy(handle_);
+}
+
+kernels::DeviceInfo Device::info() const {
+  kernels::DeviceInfo out;
+  require<DeviceError>(table_.info(handle_, &out) == kernels::kOk,
+                       "device: tells nothing of itself");
+  return out;
+}
+
+double Device::peak_flops(DType dtype) {
+  double out = 0;
+  compute_->check(table_.peak_flops(handle_, dtype, &out));
+  return out;
+}
+
+void Device::check_supports(DType dtype) const {
+  const bool is_supported = (info_.compute_types >> uint32_t(dtype) & 1u) != 0;
+  require(is_supported, "device ", name(), ": does not compute in ", to_string(dtype),
+          "; train.precision fp64 and bf16 need train.device reference");
+}
+
+Context& Device::communication() {
+  if (!communication_)
+    communication_ = std::make_unique<Context>(*this, kernels::ContextKind::kCommunication);
+  return *communication_;
+}
+
+Context& Device::copies() {
+  if (!copies_) copies_ = std::make_unique<Context>(*this, kernels::ContextKind::kCopy);
+  return *copies_;
+}
+
+Device::Staging& Device::staging(uint64_t bytes) {
+  for (Staging& s : staging_)
+    if (s.bytes >= bytes && s.used.is_done()) return s;
+  constexpr uint64_t kLeast = 64 << 10;
+  const uint64_t room = std::max(kLeast, bytes + bytes / 2);
+  void* memory = nullptr;
+  compute_->check(table_.allocate_staging(handle_, room, &memory));
+  return staging_.emplace_back(Staging{static_cast<std::byte*>(memory), room, {}});
+}
+
 std::unique_ptr<Device> make_reference_device() {
-  return std::make_unique<Device>("reference", kernels::reference::kernels(), 1);
+  return std::make_unique<Device>(kernels::reference_device(), kernels::DeviceOptions{});
 }
 
 std::unique_ptr<Device> make_cpu_device(int threads) {
-  kernels::cpu::load_blas();
-  return std::make_unique<Device>("cpu", kernels::cpu::kernels(), threads);
+  return std::make_unique<Device>(kernels::cpu_device(),
+                                  kernels::DeviceOptions{.threads = threads});
 }
 
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {
@@ -19,6 +93,27 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   fail("train.device: got ", name, ", this build has auto, cpu and reference");
 }
 
-std::string cpu_numerics_fingerprint() { return "tiles-1 " + kernels::cpu::blas_description(); }
+std::unique_ptr<Device> open_device_library(const std::string& path,
+                                            const kernels::DeviceOptions& options) {
+  std::shared_ptr<void> library(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), [](void* handle) {
+    if (handle != nullptr) dlclose(handle);
+  });
+  if (!library) {
+    const char* reason = dlerror();
+    fail<DeviceError>("device library ", path,
+                      ": cannot be opened: ", reason == nullptr ? "?" : reason,
+                      "; give the path of a device library that was built for this machine");
+  }
+  const auto entry =
+      reinterpret_cast<kernels::DeviceEntryPoint>(dlsym(library.get(), kernels::kDeviceEntryPoint));
+  require<DeviceError>(entry != nullptr, "device library ", path, ": exports no ",
+                       kernels::kDeviceEntryPoint, "; give the path of a device library");
+  const kernels::DeviceTable* table = entry(kernels::kDeviceTableVersion);
+  require<DeviceError>(table != nullptr && table->version == kernels::kDeviceTableVersion &&
+                           table->bytes == sizeof(kernels::DeviceTable),
+                       "device library ", path, ": has no table of version ",
+                       kernels::kDeviceTableVersion, "; build it together with this program");
+  return std::make_unique<Device>(*table, options, DeviceLimits{}, std::move(library));
+}
 
 }  // namespace fathom::tensor

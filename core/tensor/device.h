@@ -1,41 +1,76 @@
-// Where kernels run: `reference` (plain loops in f32 and f64, the specification) or `cpu` (f32,
-// threaded, BLAS). A device owns its kernel table, its threads and its arena; nothing is global.
+// Where kernels run: `reference` (plain loops in f32, f64 and bf16, the specification), `cpu` (f32,
+// threads, OpenBLAS), or a library opened at run time. A device has its kernels, its contexts, its
+// memory and its arena; nothing is global.
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
-#include "core/base/thread_pool.h"
-#include "core/kernels/kernels.h"
 #include "core/tensor/arena.h"
+#include "core/tensor/context.h"
 
 namespace fathom::tensor {
 
-class Device {
- public:
-  Device(std::string name, kernels::Kernels kernels, int threads)
-      : name_(std::move(name)), kernels_(kernels), pool_(threads) {}
-
-  [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const kernels::Kernels& kernels() const { return kernels_; }
-  [[nodiscard]] ThreadPool& pool() { return pool_; }
-  [[nodiscard]] Arena& arena() { return arena_; }
-
-  // Throws InvalidArgument when the device has no kernels for `dtype`.
-  void check_supports(DType dtype) const {
-    require(dtype == DType::kF32 || name_ == "reference", "device ", name_,
-            ": computes in f32, not ", to_string(dtype),
-            "; train.precision fp64 needs train.device reference");
-  }
-
- private:
-  std::string name_;
-  kernels::Kernels kernels_;
-  ThreadPool pool_;
-  Arena arena_;
+struct DeviceLimits {
+  int64_t arena_bytes = 0;  // 0: as much address space as the device has memory
 };
 
-// One thread, f32 and f64.
+class Device {
+ public:
+  // `library` is kept open as long as the device lives. DeviceError when it cannot be made.
+  Device(const kernels::DeviceTable& table, const kernels::DeviceOptions& options,
+         const DeviceLimits& limits = {}, std::shared_ptr<void> library = {});
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] std::string name() const { return info_.name; }
+  // Names what decides the bits of a result. Two devices with equal ones give equal results.
+  [[nodiscard]] std::string numerics() const { return info_.numerics; }
+  [[nodiscard]] kernels::DeviceInfo info() const;  // with its memory as it stands
+  // FLOP/s in matrix products at most. May take 20 ms; on a busy machine it measures what is left.
+  [[nodiscard]] double peak_flops(DType dtype);
+  // Throws InvalidArgument when the device does not compute in `dtype`.
+  void check_supports(DType dtype) const;
+
+  // The others are made at their first use.
+  [[nodiscard]] Context& compute() { return *compute_; }
+  [[nodiscard]] Context& communication();
+  [[nodiscard]] Context& copies();
+  [[nodiscard]] Arena& arena() { return *arena_; }  // of the compute context
+
+  // How often the host has waited for the device: downloads and synchronisations.
+  [[nodiscard]] int64_t host_waits() const { return host_waits_; }
+
+  [[nodiscard]] const kernels::DeviceTable& table() const { return table_; }
+
+ private:
+  friend class Context;
+  // Staging memory for uploads: a block is used again when the event behind its last use is done.
+  struct Staging {
+    std::byte* memory = nullptr;
+    uint64_t bytes = 0;
+    Event used;
+  };
+  [[nodiscard]] Staging& staging(uint64_t bytes);
+
+  std::shared_ptr<void> library_;
+  const kernels::DeviceTable& table_;
+  kernels::DeviceHandle* handle_ = nullptr;
+  kernels::DeviceInfo info_;  // what does not change
+  std::vector<Staging> staging_;
+  std::unique_ptr<Context> compute_, communication_, copies_;
+  std::unique_ptr<Arena> arena_;
+  int64_t host_waits_ = 0;
+  std::mutex mutex_;
+  std::exception_ptr failure_;  // the last one of a host function
+};
+
+// One thread: f32, f64 and bf16.
 [[nodiscard]] std::unique_ptr<Device> make_reference_device();
 
 // f32 only; results do not depend on `threads`.
@@ -44,11 +79,13 @@ class Device {
 // "auto" is cpu; throws InvalidArgument on an unknown name, or on cuda, which is not built.
 [[nodiscard]] std::unique_ptr<Device> make_device(const std::string& name, int threads);
 
-// Names the instruction set and the library that decide the bits of the cpu device's products.
-[[nodiscard]] std::string cpu_numerics_fingerprint();
+// A device library. DeviceError naming the path when it cannot be opened, is no device library, or
+// speaks another version of the table.
+[[nodiscard]] std::unique_ptr<Device> open_device_library(const std::string& path,
+                                                          const kernels::DeviceOptions& options);
 
 }  // namespace fathom::tensor
 
 namespace fathom {
 using tensor::Device;
-}  // namespace fathom
+}

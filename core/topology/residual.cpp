@@ -36,7 +36,11 @@ class ResiDual final : public Topology {
   }
 
  private:
-  Var scaled(const Var& v) const { return scale_ == 1 ? v : ops::add_scaled(v, v, scale_, 0); }
+  // In the wide type: the sum over all blocks is not rounded as the blocks themselves are.
+  Var scaled(const Var& v) const {
+    const Var wide = ops::widened(v);
+    return scale_ == 1 ? wide : ops::add_scaled(wide, wide, scale_, 0);
+  }
 
   double alpha_, scale_;
   bool starts_at_embedding_;

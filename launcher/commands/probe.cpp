@@ -1,6 +1,6 @@
 #include "launcher/commands/probe.h"
 
-#include <cmath>
+#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,10 +8,10 @@
 #include "checkpoint/writer.h"
 #include "core/data/batch_plan.h"
 #include "core/data/prepare.h"
-#include "core/optim/adam.h"
+#include "core/observe/parameter_statistics.h"
 #include "dist/local_communicator.h"
 #include "launcher/config/load.h"
-#include "launcher/cores.h"
+#include "launcher/devices.h"
 #include "launcher/gradient_step.h"
 #include "launcher/model_source.h"
 #include "launcher/provenance.h"
@@ -36,44 +36,82 @@ LoadedModel new_model(const ProbeCommand& command) {
 void build(LoadedModel& loaded, const data::PreparedData& data) {
   Config& config = loaded.config;
   config.model.vocabulary_size = data.tokenizer->size();
-  loaded.device =
-      tensor::make_device(config.train.device == DeviceChoice::kReference ? "reference" : "cpu",
-                          threads_per_rank(config));
-  loaded.model = std::make_unique<model::Transformer>(
-      config.model, config.train.precision == Precision::kFp64 ? DType::kF64 : DType::kF32);
+  loaded.device = make_device(config);
+  loaded.model =
+      std::make_unique<model::Transformer>(config.model, *loaded.device, compute_type(config));
   loaded.model->initialise(config.run.seed);
 }
 
-void print_table(const model::Transformer& model, const StepGradient& result,
-                 const std::vector<double>& squares, std::ostream& out) {
+// What one step says of every block and of the whole.
+struct Measured {
+  double loss = 0, nll = 0, gradient_norm = 0;
+  std::vector<observe::BlockStatistics> activations;
+  std::vector<observe::ParameterStatistics> parameters;
+};
+
+Measured measure(const LoadedModel& loaded, const StepGradient& step, int64_t target_tokens) {
+  Context& context = loaded.device->compute();
+  const ParameterStore& store = loaded.model->parameters();
+  const std::vector<topology::BlockContext> blocks = loaded.model->blocks();
+  observe::ParameterProbe probe(store);
+  const Tensor control = context.allocate(1, kernels::kControlValues, DType::kF64);
+  const Tensor sums = context.allocate(1, probe.count(), DType::kF64);
+  context.run(&kernels::Kernels::step_control, {.losses = step.losses,
+                                                .squares = probe.squared_norms(step.gradient),
+                                                .control = control,
+                                                .tokens = double(target_tokens)});
+  probe.measure(step.gradient, nullptr, 0, sums);
+  std::array<double, kernels::kControlValues> numbers{};
+  std::vector<double> values(size_t(sums.numel())), block_sums(size_t(step.blocks.numel()));
+  context.download(std::span<double>(numbers), control);
+  context.download(std::span(values), sums);
+  context.download(std::span(block_sums), step.blocks);
+
+  Measured out;
+  out.loss = numbers[0];
+  out.nll = numbers[1];
+  out.gradient_norm = numbers[2];
+  for (const observe::BlockSums& s :
+       observe::add_shards(block_sums, step.blocks.rows(), int64_t(blocks.size())))
+    out.activations.push_back(observe::statistics_of(s));
+  out.parameters =
+      observe::parameter_statistics(store, blocks, observe::ParameterProbe::read(values));
+  return out;
+}
+
+void print_table(const model::Transformer& model, const Measured& result, std::ostream& out) {
   out << fmt::format("{:<8} {:>5} {:<16} {:>12} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "stack", "layer",
                      "block", "gradient", "hidden", "omega", "(pred.)", "share", "cosine");
   size_t i = 0;
   for (const topology::BlockContext& block : model.blocks()) {
-    const std::string prefix = topology::name_of(block) + ".";
-    double g = 0;
-    for (size_t p = 0; p < squares.size(); ++p)
-      if (model.parameters().all()[p]->name.starts_with(prefix)) g += squares[p];
-    const observe::BlockStatistics s = observe::statistics_of(result.blocks[i++]);
+    const observe::BlockStatistics& s = result.activations[i];
     out << fmt::format(
         "{:<8} {:>5} {:<16} {:>12.4e} {:>10.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f}\n",
-        to_string(block.stack), block.layer, to_string(block.kind), std::sqrt(g), s.hidden_rms,
-        s.omega, s.omega_predicted, s.branch_share, s.cosine);
+        to_string(block.stack), block.layer, to_string(block.kind),
+        result.parameters[i].gradient_norm, s.hidden_rms, s.omega, s.omega_predicted,
+        s.branch_share, s.cosine);
+    ++i;
   }
 }
 
-void write_gradients(const ParameterStore& store, const Tensor& gradient, const LoadedModel& loaded,
+void write_gradients(const LoadedModel& loaded, const Tensor& gradient,
                      const data::PreparedData& data, const std::string& path) {
+  std::vector<std::byte> bytes(size_t(gradient.bytes()));
+  loaded.device->compute().download(std::span(bytes), gradient);
   checkpoint::SavingArchive archive;
-  for (const auto& p : store.all())
-    visit_float(gradient.dtype(), [&]<class T>() {
+  const auto visit = [&]<class T>(T* values) {
+    for (const auto& p : loaded.model->parameters().all())
       archive.array("gradient/" + p->name, p->shape,
-                    std::span(gradient.data<T>() + p->offset, size_t(p->numel())));
-    });
+                    std::span(values + p->offset, size_t(p->numel())));
+  };
+  if (gradient.dtype() == DType::kF64)
+    visit(reinterpret_cast<double*>(bytes.data()));
+  else
+    visit(reinterpret_cast<float*>(bytes.data()));
   checkpoint::SaveInfo info;
   info.step = loaded.step;
   info.run_id = "probe";
-  info.provenance = provenance_json(loaded.config, data, 1, "{}");
+  info.provenance = provenance_json(loaded.config, data, loaded.device->numerics(), 1, "{}");
   (void)checkpoint::write_checkpoint(path, archive, info);
 }
 
@@ -93,24 +131,21 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   if (!loaded.model) build(loaded, data);
 
   const auto group = dist::make_local_group(1);
-  const std::unique_ptr<GradientStep> step =
-      make_gradient_step(*loaded.model, *loaded.device, data.train, *group[0],
-                         {.reducer = {.shards = int(config.batch.shards)},
-                          .micro_tokens = config.batch.micro_tokens,
-                          .label_smoothing = config.optimizer.label_smoothing,
-                          .seed = config.run.seed});
+  GradientStep step(*loaded.model, *loaded.device, data.train, *group[0],
+                    {.reducer = {.shards = int(config.batch.shards)},
+                     .micro_tokens = config.batch.micro_tokens,
+                     .label_smoothing = config.optimizer.label_smoothing,
+                     .seed = config.run.seed});
   const data::PairLengths lengths = data.train.lengths();
   const data::EpochPlan plan(lengths, config.batch, config.run.seed, 0);
-  const StepGradient result = step->run(plan.batch(0), loaded.step + 1, true);
-  const std::vector<double> squares =
-      optim::squared_norms(loaded.device->pool(), loaded.model->parameters(), result.gradient);
-  double sum = 0;
-  for (const double s : squares) sum += s;
+  const data::Batch batch = plan.batch(0);
+  const StepGradient gradient = step.run(batch, loaded.step + 1, true);
+  const Measured result = measure(loaded, gradient, batch.target_tokens);
   out << fmt::format("{} at step {}: loss {:.6f}, nll {:.6f}, gradient norm {:.6f}\n",
-                     config.model.topology, loaded.step, result.loss, result.nll, std::sqrt(sum));
-  print_table(*loaded.model, result, squares, out);
-  if (!command.out.empty())
-    write_gradients(loaded.model->parameters(), result.gradient, loaded, data, command.out);
+                     config.model.topology, loaded.step, result.loss, result.nll,
+                     result.gradient_norm);
+  print_table(*loaded.model, result, out);
+  if (!command.out.empty()) write_gradients(loaded, gradient.gradient, data, command.out);
   return 0;
 }
 

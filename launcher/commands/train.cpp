@@ -15,6 +15,7 @@
 #include "core/data/files.h"
 #include "launcher/config/load.h"
 #include "launcher/cores.h"
+#include "launcher/devices.h"
 #include "launcher/provenance.h"
 #include "launcher/run_setup.h"
 #include "launcher/signals.h"
@@ -38,14 +39,6 @@ dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group) {
                           group.abort("watchdog", int(ExitCode::kPeer));
                           std::_Exit(int(ExitCode::kPeer));
                         });
-}
-
-DType dtype_of(const Config& config) {
-  return config.train.precision == Precision::kFp64 ? DType::kF64 : DType::kF32;
-}
-
-const char* device_name(DeviceChoice device) {
-  return device == DeviceChoice::kReference ? "reference" : "cpu";
 }
 
 void keep_tokenizer(const data::PreparedData& data, const Config& config) {
@@ -199,15 +192,14 @@ int train(const TrainCommand& command, dist::Session& session) {
   Resume resume = decide_resume(config, command.resume, run, group, log);
   const data::PreparedData data = prepare_data(config, group, log);
   check_same_data(resume, data);
-  check_same_numerics(resume, log);
-  check_ranks_agree(config, data, group);
+  const std::unique_ptr<Device> device = make_device(config);
+  check_same_numerics(resume, device->numerics(), log);
+  check_ranks_agree(config, data, device->numerics(), group);
   config.model.vocabulary_size = data.tokenizer->size();
   if (group.rank() == 0) keep_tokenizer(data, config);
 
-  const std::unique_ptr<Device> device =
-      tensor::make_device(device_name(config.train.device), config.train.threads);
-  model::Transformer model(config.model, dtype_of(config));
-  optim::Adam adam(config.optimizer, model.parameters().size(), dtype_of(config));
+  model::Transformer model(config.model, *device, compute_type(config));
+  optim::Adam adam(config.optimizer, model.parameters());
 
   // The step a resume starts from, before the recorder opens the histories.
   TrainState loaded{model, adam};
@@ -232,6 +224,9 @@ int train(const TrainCommand& command, dist::Session& session) {
   announce(config, data, model, resume, command.init_from, loaded.step, group.size(), recorder,
            log);
 
+  std::optional<StepProfiler> profiler;
+  if (command.profile && group.rank() == 0)
+    profiler.emplace(device->compute(), std::filesystem::path(config.run.directory) / "trace.json");
   Trainer trainer({.config = config,
                    .data = data,
                    .references = references,
@@ -240,6 +235,7 @@ int train(const TrainCommand& command, dist::Session& session) {
                    .model = model,
                    .adam = adam,
                    .recorder = recorder,
+                   .profiler = profiler ? &*profiler : nullptr,
                    .watchdog = watchdog,
                    .checkpoints = run.checkpoints ? &*run.checkpoints : nullptr,
                    .run_id = resume.run_id,
@@ -249,6 +245,7 @@ int train(const TrainCommand& command, dist::Session& session) {
   set_up.reset();
   heed_signals(Stopping::kBetweenSteps);
   const TrainResult result = run_to_its_end(trainer, recorder, run);
+  if (profiler) profiler->finish(std::cerr);
 
   monitoring::Object more;
   if (result.validation) {

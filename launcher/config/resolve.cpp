@@ -151,8 +151,9 @@ void Resolver::check_schedule() const {
 
 void Resolver::check_train() const {
   const TrainConfig& train = config_.train;
-  if (train.precision == Precision::kFp64 && train.device != DeviceChoice::kReference)
-    refuse("train.precision", "train.device", "fp32, or fp64 with train.device: reference");
+  if (train.precision != Precision::kFp32 && train.device != DeviceChoice::kReference)
+    refuse("train.precision", "train.device",
+           "fp32, or fp64 and bf16 with train.device: reference");
   if (train.best_metric == BestMetric::kBleu && config_.model.kind == model::ModelKind::kDecoder)
     refuse("train.best_metric", "model.kind", "loss with " + with_value("model.kind"));
   if (train.patience > 0 && train.validate_every == 0)

@@ -23,12 +23,11 @@ void add_train_keys(std::vector<Key>& keys) {
       "train.best_metric", [](auto& c) -> auto& { return c.train.best_metric; },
       {{"loss", BestMetric::kLoss}, {"bleu", BestMetric::kBleu}},
       "What makes a validation the best one."));
-  keys.push_back(without(
-      choice_key(
-          "train.precision", [](auto& c) -> auto& { return c.train.precision; },
-          {{"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp64", Precision::kFp64}},
-          "Type of weights and activations; fp64 on device reference only."),
-      "bf16", "it needs device cuda, which this program does not have yet; available: fp32, fp64"));
+  keys.push_back(choice_key(
+      "train.precision", [](auto& c) -> auto& { return c.train.precision; },
+      {{"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp64", Precision::kFp64}},
+      "Type of matrices and activations; bf16 keeps fp32 master weights. bf16 and fp64 on device "
+      "reference only."));
   keys.push_back(without(
       choice_key(
           "train.device", [](auto& c) -> auto& { return c.train.device; },

@@ -9,14 +9,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "core/base/thread_pool.h"
 #include "core/model/flops.h"
 #include "core/model/transformer.h"
 #include "core/optim/adam.h"
-#include "core/tensor/peak.h"
 
 namespace fathom::bench {
 namespace {
@@ -57,11 +56,15 @@ int run(int argc, char** argv) {
   const int threads = argc > 2 ? std::atoi(argv[2]) : available_cores();
   const Shape shape = shape_of(name);
   const auto device = tensor::make_cpu_device(threads);
-  model::Transformer model(shape.model, DType::kF32);
+  model::Transformer model(shape.model, *device, DType::kF32);
   model.initialise(1);
-  const Tensor gradient = autograd::allocate_flat(model.parameters().size(), DType::kF32);
+  Context& context = device->compute();
+  const Tensor gradient = context.allocate(1, model.parameters().size(), DType::kF32);
   model.parameters().bind_gradients(gradient);
-  optim::Adam adam({}, model.parameters().size(), DType::kF32);
+  optim::Adam adam({}, model.parameters());
+  const double no_clipping[kernels::kControlValues] = {0, 0, 0, 1, 0};
+  const Tensor control = context.allocate(1, kernels::kControlValues, DType::kF64);
+  context.upload(control, std::span<const double>(no_clipping));
 
   const PhiloxStream chance(7, "bench");
   std::vector<data::TokenPair> pairs;
@@ -88,16 +91,20 @@ int run(int argc, char** argv) {
   std::vector<double> times;
   for (int64_t step = 1; step <= 11; ++step) {
     const Clock::time_point start = Clock::now();
-    std::memset(gradient.raw(), 0, size_t(gradient.numel()) * sizeof(float));
+    context.run(&kernels::Kernels::fill, {.y = gradient, .value = 0});
     Tape tape(*device, DType::kF32, {.dropout = {1, step}});
-    const ops::TokenLosses losses = model.losses(tape, batch, 0.1, 1 / double(batch.target.size()));
+    const ops::TokenLosses losses =
+        model.losses(tape, model::upload(tape, batch, shape.model.vocabulary_size), 0.1,
+                     1 / double(batch.target.size()));
     tape.backward(losses.loss);
-    adam.step(device->pool(), model.parameters().weights(), gradient, 1e-4, 1);
+    adam.step(gradient, control, 1e-4);
+    adam.count_update();
+    context.synchronise();
     if (step > 2) times.push_back(seconds_since(start));
   }
   std::nth_element(times.begin(), times.begin() + 4, times.end());
   const double flops = model::training_flops(shape.model, data.lengths(), order),
-               peak = tensor::measured_peak_flops(threads);
+               peak = device->peak_flops(DType::kF32);
   std::printf(
       "%s, %d threads: %.0f target tokens/s, %.1f GFLOP/s of a peak of %.1f (share %.2f), "
       "arena %.0f MiB\n",

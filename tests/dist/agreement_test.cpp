@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "dist/reduction_tree.h"
-#include "dist/shard_values.h"
 #include "expect_error.h"
 #include "rank_threads.h"
 
@@ -81,26 +79,6 @@ TEST(Agreement, CutsLongValues) {
   const auto texts = messages(with_values({std::string(5000, 'a'), std::string(5000, 'b')}));
   ASSERT_EQ(texts.size(), 1u);
   EXPECT_LT(texts.begin()->size(), 600u);
-}
-
-TEST(ShardValues, ArriveInShardOrderForEveryNumberOfRanks) {
-  for (const int shards : {4, 7})
-    for (int size = 1; size <= 4; ++size)
-      run_ranks(size, [&](Communicator& group) {
-        const ShardRange owned = shard_range(group.rank(), size, shards);
-        std::vector<double> mine, expected;
-        for (int s = owned.begin; s < owned.end; ++s) mine.insert(mine.end(), {s + 0.25, -s * 1.0});
-        for (int s = 0; s < shards; ++s) expected.insert(expected.end(), {s + 0.25, -s * 1.0});
-
-        EXPECT_EQ(gather_in_shard_order(group, shards, mine), expected);
-      });
-}
-
-TEST(ShardValues, MustDivideByTheShards) {
-  const auto group = std::move(make_local_group(1).front());
-  expect_error<InvalidArgument>(
-      [&] { (void)gather_in_shard_order(*group, 2, std::vector<double>(3)); },
-      {"got 3 numbers for 2 shards"});
 }
 
 }  // namespace

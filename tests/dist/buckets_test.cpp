@@ -1,11 +1,6 @@
-#include <chrono>
-#include <stdexcept>
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "dist/bucket_ledger.h"
-#include "dist/bucket_thread.h"
 #include "expect_error.h"
 
 namespace fathom::dist {
@@ -39,36 +34,6 @@ TEST(BucketLedger, RefusesOverlapFromEitherSide) {
                                   {"announced before"});
   expect_error<InvalidArgument>([&] { (void)ledger.mark(-1, 2); }, {"leaves the buffer"});
   EXPECT_EQ(ledger.mark(0, 4), Buckets{0});
-}
-
-TEST(BucketThread, WorksInAscendingOrderWhateverTheAnnouncements) {
-  Buckets done;
-  BucketThread thread(4, [&](int64_t bucket) { done.push_back(bucket); });
-
-  for (int step = 0; step < 2; ++step) {
-    done.clear();
-    thread.announce(Buckets{3, 1});
-    thread.announce(Buckets{});
-    thread.announce(Buckets{0});
-    thread.announce(Buckets{2});
-    thread.finish();
-    EXPECT_EQ(done, (Buckets{0, 1, 2, 3}));
-  }
-}
-
-TEST(BucketThread, ErrorSurfacesInFinishAndStays) {
-  BucketThread thread(2, [](int64_t bucket) {
-    if (bucket == 1) throw DeviceError("link down");
-  });
-  thread.announce(Buckets{0, 1});
-
-  expect_error<DeviceError>([&] { thread.finish(); }, {"link down"});
-  expect_error<DeviceError>([&] { thread.finish(); }, {"link down"});
-}
-
-TEST(BucketThread, EndsWithBucketsOpen) {
-  BucketThread thread(2, [](int64_t) {});
-  thread.announce(Buckets{0});
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "dist/gradient_reducer.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -13,6 +15,16 @@
 
 namespace fathom::dist {
 namespace {
+
+// A reducer of one rank and the device it is on.
+struct OnDevice {
+  std::unique_ptr<Device> device = tensor::make_reference_device();
+  GradientReducer reducer;
+
+  OnDevice(Communicator& group, const ReducerOptions& options, int64_t count,
+           DType dtype = DType::kF32)
+      : reducer(group, *device, options, count, dtype) {}
+};
 
 std::set<int> rank_counts(int shards) {
   std::set<int> counts = {1, 2, 3, 4, std::min(8, shards)};
@@ -47,14 +59,15 @@ TEST_P(Reducer, EmptyShardsCountAsZeros) {
   const auto [shards, overlap] = GetParam();
   for (const int size : rank_counts(shards))
     run_ranks(size, [&, n = shards, o = overlap](Communicator& group) {
-      GradientReducer<float> reducer(group, {.overlap = o, .bucket_bytes = 16, .shards = n}, 10);
+      OnDevice on(group, {.overlap = o, .bucket_bytes = 16, .shards = n}, 10);
       const ShardRange owned = shard_range(group.rank(), group.size(), n);
       for (int shard = owned.begin; shard < owned.end; ++shard) {
-        const std::span<float> gradient = reducer.begin_shard();
-        if (shard == 0) std::fill(gradient.begin(), gradient.end(), 3.0f);
-        reducer.end_shard();
+        const Tensor gradient = on.reducer.begin_shard();
+        if (shard == 0) std::fill_n(gradient.data<float>(), 10, 3.0f);
+        on.reducer.end_shard();
       }
-      for (const float value : reducer.finish()) ASSERT_EQ(value, 3.0f);
+      const Tensor sum = on.reducer.finish();
+      for (int64_t i = 0; i < 10; ++i) ASSERT_EQ(sum.data<float>()[i], 3.0f);
     });
 }
 
@@ -76,35 +89,37 @@ TEST(ReducerCases, SumsDependOnTheOrder) {
 
 TEST(Reducer, FastFusesSeveralShardsInOneBackward) {
   run_ranks(2, [](Communicator& group) {
-    GradientReducer<double> reducer(group, {.reduction = Reduction::kFast, .shards = 6}, 4);
-    const std::span<double> first = reducer.begin_shard(2);
+    OnDevice on(group, {.reduction = Reduction::kFast, .shards = 6}, 4, DType::kF64);
+    GradientReducer& reducer = on.reducer;
+    double* const first = reducer.begin_shard(2).data<double>();
     first[0] += 1;
     reducer.ready(0, 4);  // not the last: ignored
     reducer.end_shard();
-    const std::span<double> second = reducer.begin_shard();
+    double* const second = reducer.begin_shard().data<double>();
     EXPECT_EQ(second[0], 1);
     second[3] += 2;
     reducer.ready(0, 4);
     reducer.end_shard();
-    const std::span<const double> sum = reducer.finish();
-    EXPECT_EQ(std::vector<double>(sum.begin(), sum.end()), (std::vector<double>{2, 0, 0, 4}));
+    const Tensor sum = reducer.finish();
+    EXPECT_EQ(std::vector<double>(sum.data<double>(), sum.data<double>() + 4),
+              (std::vector<double>{2, 0, 0, 4}));
   });
 }
 
 TEST(Reducer, OverlapReducesCompleteBucketsBeforeFinish) {
   run_ranks(2, [](Communicator& group) {
-    GradientReducer<float> reducer(group,
-                                   {.overlap = Overlap::kOn, .bucket_bytes = 16, .shards = 2}, 8);
-    const std::span<float> gradient = reducer.begin_shard();
-    std::fill(gradient.begin(), gradient.end(), 1.0f);
+    OnDevice on(group, {.overlap = Overlap::kOn, .bucket_bytes = 16, .shards = 2}, 8);
+    GradientReducer& reducer = on.reducer;
+    float* const gradient = reducer.begin_shard().data<float>();
+    std::fill_n(gradient, 8, 1.0f);
     reducer.ready(0, 4);
-    group.barrier();  // now both threads may exchange bucket 0 while bucket 1 is open
+    group.barrier();  // now both queues may exchange bucket 0 while bucket 1 is open
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     gradient[7] = 5;
     reducer.end_shard();
-    const std::span<const float> sum = reducer.finish();
-    EXPECT_EQ(sum[0], 2);
-    EXPECT_EQ(sum[7], 10);
+    const Tensor sum = reducer.finish();
+    EXPECT_EQ(sum.data<float>()[0], 2);
+    EXPECT_EQ(sum.data<float>()[7], 10);
     EXPECT_GT(reducer.reduce_seconds(), 0);
     EXPECT_GT(reducer.wait_seconds(), 0);
   });
@@ -114,8 +129,8 @@ TEST(Reducer, HoldsOneBufferPerPartialSum) {
   const auto memory = [](Reduction reduction, int size, int shards) {
     std::vector<int64_t> buffers(size_t(size), 0);
     run_ranks(size, [&](Communicator& group) {
-      GradientReducer<float> reducer(group, {.reduction = reduction, .shards = shards}, 100);
-      buffers[size_t(group.rank())] = reducer.memory_bytes() / 400;
+      const OnDevice on(group, {.reduction = reduction, .shards = shards}, 100);
+      buffers[size_t(group.rank())] = on.reducer.memory_bytes() / 400;
     });
     return buffers;
   };
@@ -127,22 +142,155 @@ TEST(Reducer, HoldsOneBufferPerPartialSum) {
 
 TEST(Reducer, BuffersAreAligned) {
   run_ranks(1, [](Communicator& group) {
-    GradientReducer<float> reducer(group, {.shards = 3}, 7);
+    OnDevice on(group, {.shards = 3}, 7);
     for (int shard = 0; shard < 3; ++shard) {
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(reducer.begin_shard().data()) % 64, 0u);
-      reducer.end_shard();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(on.reducer.begin_shard().address()) % 64, 0u);
+      on.reducer.end_shard();
     }
   });
 }
+
+// What the reducer is handed where a test must see or stop each sum of a bucket: fast mode only.
+// Duplicates share the record.
+class Spy final : public Communicator {
+ public:
+  struct Record {
+    std::mutex mutex;
+    std::vector<const float*> buckets;  // first elements, in the order of the sums
+    int sums_that_work = 1000;
+  };
+  Spy(Communicator& inner, Record& record)
+      : Communicator(inner.rank(), inner.size()), inner_(inner), record_(record) {}
+
+ private:
+  Spy(std::unique_ptr<Communicator> inner, Record& record) : Spy(*inner, record) {
+    owned_ = std::move(inner);
+  }
+  void do_all_reduce_sum(std::span<float> values) override {
+    {
+      const std::lock_guard lock(record_.mutex);
+      require<DeviceError>(int(record_.buckets.size()) < record_.sums_that_work, "link down");
+      record_.buckets.push_back(values.data());
+    }
+    inner_.all_reduce_sum(values);
+  }
+  std::unique_ptr<Communicator> do_duplicate() override {
+    return std::unique_ptr<Communicator>(new Spy(inner_.duplicate(), record_));
+  }
+  void do_abort(std::string_view reason, int exit_code) noexcept override {
+    inner_.abort(reason, exit_code);
+  }
+  void do_all_reduce_sum(std::span<double>) override { refuse(); }
+  int64_t do_all_reduce_max(int64_t) override { refuse(); }
+  void do_broadcast(std::span<std::byte>, int) override { refuse(); }
+  void do_all_gather(std::span<const std::byte>, Counts, std::span<std::byte>) override {
+    refuse();
+  }
+  void do_all_to_all(std::span<const std::byte>, Counts, std::span<std::byte>, Counts) override {
+    refuse();
+  }
+  void do_barrier() override { refuse(); }
+  [[noreturn]] static void refuse() { fail("spy: only sums of f32 are expected"); }
+
+  Communicator& inner_;
+  Record& record_;
+  std::unique_ptr<Communicator> owned_;
+};
+
+constexpr ReducerOptions kFourFloatsABucket = {
+    .reduction = Reduction::kFast, .overlap = Overlap::kOn, .bucket_bytes = 16, .shards = 2};
+
+TEST(OverlappedReducer, ReducesInAscendingOrderWhateverTheAnnouncements) {
+  run_ranks(2, [](Communicator& group) {
+    Spy::Record record;
+    Spy spy(group, record);
+    OnDevice on(spy, kFourFloatsABucket, 16);
+    const std::vector<std::array<int64_t, 4>> orders = {{3, 1, 0, 2}, {2, 3, 1, 0}};
+    for (const std::array<int64_t, 4>& order : orders) {
+      record.buckets.clear();
+      const Tensor gradient = on.reducer.begin_shard();
+      for (const int64_t bucket : order)  // other ranks, another order
+        on.reducer.ready(4 * (group.rank() == 0 ? bucket : 3 - bucket), 4);
+      on.reducer.end_shard();
+      (void)on.reducer.finish();
+      std::vector<const float*> expected;
+      for (int64_t k = 0; k < 4; ++k) expected.push_back(gradient.data<float>() + 4 * k);
+      EXPECT_EQ(record.buckets, expected);
+    }
+  });
+}
+
+TEST(OverlappedReducer, SumsACompleteBucketWhileOthersAreOpen) {
+  run_ranks(2, [](Communicator& group) {
+    Spy::Record record;
+    Spy spy(group, record);
+    OnDevice on(spy, kFourFloatsABucket, 16);
+    (void)on.reducer.begin_shard();
+    on.reducer.ready(0, 4);
+    const auto is_summed = [&] {
+      const std::lock_guard lock(record.mutex);
+      return record.buckets.size() == 1;
+    };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!is_summed() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_TRUE(is_summed());
+    on.reducer.end_shard();
+    (void)on.reducer.finish();
+  });
+}
+
+TEST(OverlappedReducer, ErrorSurfacesInFinishAndStays) {
+  run_ranks(2, [](Communicator& group) {
+    Spy::Record record;
+    record.sums_that_work = 1;
+    Spy spy(group, record);
+    OnDevice on(spy, kFourFloatsABucket, 16);
+    (void)on.reducer.begin_shard();
+    on.reducer.ready(0, 4);
+    on.reducer.end_shard();
+
+    for (int attempt = 0; attempt < 2; ++attempt)
+      expect_error<DeviceError>([&] { (void)on.reducer.finish(); }, {"link down"});
+    EXPECT_EQ(record.buckets.size(), 1u);
+  });
+}
+
+TEST(OverlappedReducer, EndsWithBucketsOpen) {
+  run_ranks(2, [](Communicator& group) {
+    OnDevice on(group, kFourFloatsABucket, 16);
+    (void)on.reducer.begin_shard();
+    on.reducer.ready(0, 4);
+  });
+}
+
+class NoWait : public ::testing::TestWithParam<std::tuple<Reduction, Overlap>> {};
+
+TEST_P(NoWait, OfTheHostForTheDeviceInAStep) {
+  const auto [reduction, overlap] = GetParam();
+  run_ranks(2, [r = reduction, o = overlap](Communicator& group) {
+    OnDevice on(group, {.reduction = r, .overlap = o, .bucket_bytes = 16, .shards = 4}, 10);
+    for (int shard = 0; shard < 2; ++shard) {
+      (void)on.reducer.begin_shard();
+      on.reducer.ready(0, 10);
+      on.reducer.end_shard();
+    }
+    (void)on.reducer.finish();
+    EXPECT_EQ(on.device->host_waits(), 0);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Reducer, NoWait,
+                         ::testing::Combine(::testing::Values(Reduction::kTree, Reduction::kFast),
+                                            ::testing::Values(Overlap::kOff, Overlap::kOn)));
 
 class LostPeer : public ::testing::TestWithParam<Overlap> {};
 
 TEST_P(LostPeer, ReleasesTheRanksThatReduce) {
   std::atomic<int> released = 0;
   run_ranks(3, [&](Communicator& group) {
-    GradientReducer<float> reducer(group, {.overlap = GetParam(), .bucket_bytes = 64, .shards = 3},
-                                   100);
-    std::fill_n(reducer.begin_shard().data(), 100, 1.0f);
+    OnDevice on(group, {.overlap = GetParam(), .bucket_bytes = 64, .shards = 3}, 100);
+    GradientReducer& reducer = on.reducer;
+    std::fill_n(reducer.begin_shard().data<float>(), 100, 1.0f);
     reducer.ready(0, 50);
     if (group.rank() == 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -162,7 +310,8 @@ INSTANTIATE_TEST_SUITE_P(Reducer, LostPeer, ::testing::Values(Overlap::kOff, Ove
 TEST(Reducer, RefusesCallsOutOfOrder) {
   const auto handle = std::move(make_local_group(1).front());
   Communicator& group = *handle;
-  GradientReducer<float> reducer(group, {.shards = 2}, 10);
+  OnDevice on(group, {.shards = 2}, 10);
+  GradientReducer& reducer = on.reducer;
   const auto refuse = [](auto&& call, const std::vector<std::string>& parts) {
     expect_error<InvalidArgument>(call, parts);
   };
@@ -181,13 +330,13 @@ TEST(Reducer, RefusesCallsOutOfOrder) {
   refuse([&] { reducer.ready(8, 3); }, {"[8, 11)", "leaves the buffer of 10"});
   reducer.end_shard();
   refuse([&] { (void)reducer.begin_shard(); }, {"shard 3 of a rank that owns 2"});
-  EXPECT_EQ(reducer.finish().size(), 10u);
+  EXPECT_EQ(reducer.finish().numel(), 10);
 }
 
 TEST(Reducer, RefusesOptionsOutOfRange) {
   run_ranks(2, [](Communicator& group) {
     const auto make = [&](ReducerOptions options, int64_t count) {
-      return [&group, options, count] { GradientReducer<float>(group, options, count); };
+      return [&group, options, count] { OnDevice(group, options, count); };
     };
     expect_error<InvalidArgument>(make({.shards = 1}, 5), {"2 ranks and 1 shards", "batch.shards"});
     expect_error<InvalidArgument>(make({.bucket_bytes = 3}, 5), {"bucket_bytes is 3"});

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "collective_checks.h"
+#include "data_group_checks.h"
 #include "dist/agreement.h"
 #include "dist/gradient_reducer.h"
 #include "dist/session.h"
-#include "dist/shard_values.h"
 #include "dist/watchdog.h"
 #include "expect_error.h"
 #include "reducer_cases.h"
@@ -68,12 +68,9 @@ TEST(MpiCommunicator, NamesTheOddRank) {
       {join("config: rank ", world->size() - 1, " on ", host_name(), " has 'b'")});
 }
 
-TEST(MpiCommunicator, GathersShardValuesInOrder) {
-  const ShardRange owned = shard_range(world->rank(), world->size(), 7);
-  std::vector<double> mine;
-  for (int s = owned.begin; s < owned.end; ++s) mine.push_back(s);
-
-  EXPECT_EQ(gather_in_shard_order(*world, 7, mine), (std::vector<double>{0, 1, 2, 3, 4, 5, 6}));
+TEST(MpiCommunicator, CarriesTheDataGroup) {
+  expect_every_data_operation(*world);
+  expect_shard_order(*world, 7);
 }
 
 TEST(MpiCommunicator, CarriesTheGradientReducer) {

@@ -1,11 +1,18 @@
-// Tensors and packed rows for tests: pure functions of a seed, owned by the heap.
+// Tensors and packed rows for tests: pure functions of a seed, owned by the heap. The devices of
+// tests reach the host's memory, so these need no device.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
-#include "core/autograd/parameter.h"
 #include "core/base/philox.h"
+#include "core/data/segments.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/segments.h"
 #include "core/tensor/tensor.h"
@@ -13,7 +20,28 @@
 namespace fathom::support {
 
 [[nodiscard]] inline Tensor zeros(int64_t rows, int64_t cols, DType dtype) {
-  return autograd::allocate_flat(rows * cols, dtype).reshaped(rows, cols);
+  constexpr size_t kAlignment = 64;
+  const size_t bytes = size_t(std::max<int64_t>(rows * cols * size_of(dtype), 1));
+  void* memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, bytes);
+  return Tensor(memory, rows, cols, dtype, std::shared_ptr<void>(memory, std::free));
+}
+
+// (1, n) i32
+[[nodiscard]] inline Tensor integers(const std::vector<int32_t>& values) {
+  const Tensor t = zeros(1, int64_t(values.size()), DType::kI32);
+  std::copy(values.begin(), values.end(), t.data<int32_t>());
+  return t;
+}
+
+// As a kernel sees them; `segments` must outlive it.
+[[nodiscard]] inline kernels::Segments view(const data::Segments& segments) {
+  return {.begin = segments.begin.data(),
+          .length = segments.length.data(),
+          .count = segments.count(),
+          .total = segments.total,
+          .longest = segments.longest()};
 }
 
 // f(r, c) at every element.
@@ -22,7 +50,7 @@ template <class F>
   const Tensor t = zeros(rows, cols, dtype);
   visit_float(dtype, [&]<class T>() {
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < cols; ++c) t.row<T>(r)[c] = T(f(r, c));
+      for (int64_t c = 0; c < cols; ++c) t.row<T>(r)[c] = T(double(f(r, c)));
   });
   return t;
 }
@@ -50,22 +78,24 @@ template <class F>
 // The rows of some sentences packed one behind the other. What a row holds depends on its sentence
 // and position only, so that a sentence looks the same in whatever batch it stands.
 struct Rows {
-  kernels::Segments segments;
-  std::vector<uint32_t> sentence, position;
+  data::Segments segments;
+  std::vector<int32_t> sentence, position;
 
-  Rows(const std::vector<int32_t>& lengths, const std::vector<uint32_t>& sentences)
-      : segments(kernels::Segments::from_lengths(lengths)) {
+  Rows(const std::vector<int32_t>& lengths, const std::vector<int32_t>& sentences)
+      : segments(data::Segments::from_lengths(lengths)) {
     for (size_t i = 0; i < lengths.size(); ++i) {
       for (int32_t p = 0; p < lengths[i]; ++p) {
         sentence.push_back(sentences[i]);
-        position.push_back(uint32_t(p));
+        position.push_back(p);
       }
     }
   }
   explicit Rows(const std::vector<int32_t>& lengths) : Rows(lengths, numbered(lengths.size())) {}
 
   [[nodiscard]] int64_t count() const { return segments.total; }
-  [[nodiscard]] kernels::RowIds ids() const { return {sentence, position}; }
+  // These must not outlive the rows.
+  [[nodiscard]] kernels::RowIds ids() const { return {sentence.data(), position.data()}; }
+  [[nodiscard]] kernels::Segments view() const { return support::view(segments); }
   [[nodiscard]] Tensor normal(int64_t cols, DType dtype, uint64_t seed) const {
     const PhiloxStream stream(seed, "test rows");
     return filled(count(), cols, dtype, [&](int64_t r, int64_t c) {
@@ -79,18 +109,15 @@ struct Rows {
       out.push_back(int32_t(stream.bits(place(r)) % uint64_t(vocabulary)));
     return out;
   }
-  [[nodiscard]] std::vector<int32_t> positions() const {
-    return {position.begin(), position.end()};
-  }
 
  private:
-  static std::vector<uint32_t> numbered(size_t n) {
-    std::vector<uint32_t> out;
-    for (size_t i = 0; i < n; ++i) out.push_back(uint32_t(i) + 7);
+  static std::vector<int32_t> numbered(size_t n) {
+    std::vector<int32_t> out;
+    for (size_t i = 0; i < n; ++i) out.push_back(int32_t(i) + 7);
     return out;
   }
   [[nodiscard]] uint64_t place(int64_t r) const {
-    return uint64_t{sentence[size_t(r)]} * 65536 + position[size_t(r)];
+    return uint64_t{uint32_t(sentence[size_t(r)])} * 65536 + uint32_t(position[size_t(r)]);
   }
 };
 

@@ -207,5 +207,30 @@ class Metrics(fathom.TestCase):
         self.assertGreater(len(run.layers()), 0)
 
 
+class Profile(fathom.TestCase):
+    def test_it_shows_where_the_time_of_ten_steps_goes(self):
+        plain, run = self.run_directory("plain"), self.run_directory("run")
+        self.train(plain, "train.max_steps=15")
+        result = self.train(run, "train.max_steps=15", "--profile", ranks=2)
+        self.assert_same_run(plain, run)
+
+        table = [line.split() for line in result.stderr.splitlines()]
+        shares = [float(words[-3].rstrip("%")) for words in table
+                  if len(words) >= 7 and words[-3].endswith("%")]
+        self.assertGreater(len(shares), 8)
+        self.assertAlmostEqual(sum(shares), 100, delta=1)
+        trace = json.loads((run.path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+        self.assertEqual({event["args"]["step"] for event in trace}, set(range(2, 12)))
+        for name in ("linear", "layer_norm", "self_attention", "linear_cross_entropy", "adam"):
+            with self.subTest(op=name):
+                self.assertTrue([words for words in table if words[:1] == [name]])
+                self.assertTrue([e for e in trace if e["name"] == name and e["dur"] >= 0])
+        linear = [e["args"] for e in trace if e["name"] == "linear"]
+        forward = sum(a["flops"] for a in linear if a["phase"] == "forward")
+        backward = sum(a["flops"] for a in linear if a["phase"] == "backward")
+        self.assertGreater(forward, 0)
+        self.assertEqual(backward, 2 * forward)  # the derivatives of both factors
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -59,6 +59,45 @@ class Tree(fathom.TestCase):
         self.assertEqual(tokens[0], tokens[1])
 
 
+class Bf16(fathom.TestCase):
+    """On the reference device, which specifies it."""
+
+    OPTIONS = ("train.device=reference", "train.precision=bf16", "train.max_steps=8")
+
+    def test_any_number_of_ranks_gives_the_same_bits(self):
+        golden = self.run_directory("1")
+        self.train(golden, *self.OPTIONS)
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                run = self.run_directory(str(ranks))
+                self.train(run, *self.OPTIONS, "dist.overlap=on", "dist.bucket_mb=0.004",
+                           ranks=ranks)
+                self.assert_same_run(golden, run)
+
+    def test_it_goes_on_from_its_own_checkpoint_and_starts_from_one_of_fp32(self):
+        golden, run = self.run_directory("golden"), self.run_directory("run")
+        self.train(golden, *self.OPTIONS)
+        self.train(run, *self.OPTIONS, "train.max_steps=3")
+        self.train(run, *self.OPTIONS, ranks=2)
+        self.assert_same_run(golden, run)
+        for precision, other in (("fp32", "bf16"), ("bf16", "fp32")):
+            with self.subTest(precision=precision, other=other):
+                first, second = self.run_directory(precision), self.run_directory(f"to-{other}")
+                reference = ("train.device=reference", "train.max_steps=8")
+                self.train(first, *reference, f"train.precision={precision}")
+                self.train(second, *reference, f"train.precision={other}", "--init-from",
+                           first.path)
+                self.assertLess(second.losses()[0], first.losses()[0] - 0.05)
+
+    def test_its_losses_are_near_those_of_fp32(self):
+        rough, exact = self.run_directory("bf16"), self.run_directory("fp32")
+        self.train(rough, *self.OPTIONS)
+        self.train(exact, *self.OPTIONS, "train.precision=fp32")
+        self.assertNotEqual(rough.losses(), exact.losses())
+        for a, b in zip(rough.losses(), exact.losses()):
+            self.assertAlmostEqual(a, b, delta=0.02 * b)
+
+
 class Fast(fathom.TestCase):
     @classmethod
     def setUpClass(cls):

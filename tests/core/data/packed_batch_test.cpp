@@ -36,15 +36,6 @@ TEST(PackedBatch, HoldsTheTokensWithEosAndNoPadding) {
   EXPECT_EQ(batch.target_segments.total, 6);
 }
 
-TEST(PackedBatch, ShowsItsRowsToDropout) {
-  const PackedBatch batch = pack(Dataset::from_pairs(kPairs, false), kChosen);
-
-  EXPECT_THAT(batch.source_rows().position, ElementsAre(0, 1, 0, 1, 2, 3, 0));
-  EXPECT_THAT(batch.source_rows().sentence, ElementsAre(2, 2, 0, 0, 0, 0, 1));
-  EXPECT_THAT(batch.target_rows().position, ElementsAre(0, 1, 2, 0, 1, 0));
-  EXPECT_THAT(batch.target_rows().sentence, ElementsAre(2, 2, 2, 0, 0, 1));
-}
-
 TEST(PackedBatch, ExchangesSourcesAndNothingElse) {
   const Dataset set = Dataset::from_pairs(kPairs, false);
   const std::vector<int64_t> sources{0, 1, 2};
@@ -92,14 +83,14 @@ TEST(PackedBatch, RefusesWhatDoesNotFit) {
 
 TEST(Segments, LieBehindEachOther) {
   const std::vector<int32_t> lengths{3, 0, 2};
-  const kernels::Segments segments = kernels::Segments::from_lengths(lengths);
+  const Segments segments = Segments::from_lengths(lengths);
 
   EXPECT_THAT(segments.begin, ElementsAre(0, 3, 3));
   EXPECT_THAT(segments.length, ElementsAre(3, 0, 2));
   EXPECT_EQ(segments.total, 5);
   EXPECT_EQ(segments.count(), 3);
   EXPECT_EQ(segments.longest(), 3);
-  EXPECT_EQ(kernels::Segments{}.longest(), 0);
+  EXPECT_EQ(Segments{}.longest(), 0);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/tensor/peak.h"
 #include "tests/core/model/model_support.h"
 
 namespace fathom::model {
@@ -11,7 +10,8 @@ namespace {
 
 // Every matrix is used once for each row that passes it; attention adds its two products.
 double multiply_adds(const ModelConfig& config, double S, double T) {
-  const Transformer model(config, DType::kF32);
+  const auto device = tensor::make_reference_device();
+  const Transformer model(config, *device, DType::kF32);
   double sum = 0;
   for (const auto& p : model.parameters().all()) {
     if (p->shape.size() != 2 || p->role == Role::kEmbedding) continue;
@@ -42,7 +42,7 @@ TEST(TrainingFlops, AreSixPerMultiplyAddOfTheForwardPass) {
 }
 
 TEST(MeasuredPeak, IsThatOfAMultiplyAddUnit) {
-  const double one = tensor::measured_peak_flops(1);
+  const double one = tensor::make_cpu_device(1)->peak_flops(DType::kF32);
   EXPECT_GT(one, 1e9);   // a core of 1 GHz does one multiply-add of 8 lanes in 16 cycles
   EXPECT_LT(one, 1e12);  // and none does 2 of 16 lanes at 16 GHz
 }

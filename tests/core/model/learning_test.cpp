@@ -32,7 +32,6 @@ std::unique_ptr<Model> trained(const std::set<std::vector<int32_t>>& held_out, i
                                const F& target_of) {
   auto model = std::make_unique<Model>(task_config(), DType::kF32);
   const auto device = tensor::make_cpu_device(1);
-  optim::Adam adam({}, model->transformer.parameters().size(), DType::kF32);
   for (int step = 1; step <= steps; ++step) {
     std::vector<data::TokenPair> pairs;
     for (data::TokenPair& p : random_pairs(64, kFirst, kVocabulary, 1, 6, uint64_t(step) + 100)) {
@@ -42,7 +41,7 @@ std::unique_ptr<Model> trained(const std::set<std::vector<int32_t>>& held_out, i
     }
     model->loss(*device, pack_all(pairs, false), {}, 0);
     const double rate = 4e-3 * std::min({1.0, step / 40.0, 2.0 * (steps + 1 - step) / steps});
-    adam.step(device->pool(), model->transformer.parameters().weights(), model->gradient, rate, 1);
+    model->update(rate);
   }
   return model;
 }
@@ -90,14 +89,13 @@ TEST_P(Depth, OfFortyEightAndFortyEightLayersTrains) {
   config.ffn_width = 32;
   Model model(config, DType::kF32);
   const auto device = tensor::make_cpu_device(1);
-  optim::Adam adam({}, model.transformer.parameters().size(), DType::kF32);
   const data::PackedBatch batch = pack_all(random_pairs(6, 2, 23, 2, 8, 1), false);
 
   std::vector<double> losses;
   for (int step = 0; step < 12; ++step) {
     losses.push_back(model.loss(*device, batch));
     ASSERT_TRUE(std::isfinite(losses.back())) << "step " << step;
-    adam.step(device->pool(), model.transformer.parameters().weights(), model.gradient, 1e-3, 1);
+    model.update(1e-3);
   }
 
   EXPECT_LT(losses[4], losses[0]);
@@ -128,14 +126,15 @@ class GreedyDecode : public ::testing::Test {
     std::vector<int32_t> target;
     while (int64_t(target.size()) < limit) {
       const data::PackedBatch batch = pack_all({{source, target}}, false);
-      Tape tape(*device, DType::kF32, {.recording = false, .fixed_tiles = true, .dropping = false});
-      const Var memory =
-          model().encode(tape, batch.source, batch.source_position, {}, batch.source_segments);
-      const Var decoded = model().decode(tape, batch.decoder_input, batch.target_position,
-                                         {.segments = &batch.target_segments,
-                                          .causal = true,
-                                          .memory = memory,
-                                          .memory_segments = &batch.source_segments});
+      Tape tape(*device, DType::kF32,
+                {.recording = false, .batch_invariant = true, .training = false});
+      const DeviceBatch rows = upload(tape, batch, kVocabulary);
+      const Var decoded =
+          model().decode(tape, rows.target.tokens, rows.target.position, rows.target.longest,
+                         {.segments = rows.target.segments(),
+                          .causal = true,
+                          .memory = model().encode(tape, rows.source),
+                          .memory_segments = rows.source.segments()});
       const Tensor logits = model().logits(decoded).value();
       const float* z = logits.row<float>(logits.rows() - 1);
       const int32_t best = int32_t(std::max_element(z, z + logits.cols()) - z);
@@ -218,7 +217,7 @@ TEST_F(GreedyDecode, OfNoTokensAtAllIsEmpty) {
 
 TEST_F(GreedyDecode, RefusesAModelWithoutSource) {
   const auto device = tensor::make_cpu_device(1);
-  Transformer decoder(small_config("pre-ln", 0, 1), DType::kF32);
+  Transformer decoder(small_config("pre-ln", 0, 1), *device, DType::kF32);
 
   EXPECT_TRUE(support::throws_with<InvalidArgument>(
       "greedy_decode: a decoder-only model has no source to translate",

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/model/transformer.h"
 #include "core/optim/adam.h"
-#include "tests/support/random_tensor.h"
+#include "tests/support/devices.h"
 
 namespace fathom::model {
 
@@ -56,15 +57,32 @@ namespace fathom::model {
   return c;
 }
 
-// A model with its gradient buffer.
+// Where the weights of a model of this type live; other devices may run it as well.
+[[nodiscard]] inline std::unique_ptr<Device> home_device(DType dtype) {
+  return dtype == DType::kF32 ? tensor::make_cpu_device(1) : tensor::make_reference_device();
+}
+
+// A model with its device, its gradient buffer and an optimizer.
 struct Model {
+  std::unique_ptr<Device> home;
   Transformer transformer;
   Tensor gradient;
+  optim::Adam adam;
 
-  Model(const ModelConfig& config, DType dtype, uint64_t seed = 1) : transformer(config, dtype) {
+  Model(const ModelConfig& config, DType dtype, uint64_t seed = 1)
+      : home(home_device(dtype)),
+        transformer(config, *home, dtype),
+        gradient(
+            support::zeros(1, transformer.parameters().size(), transformer.parameters().wide())),
+        adam({}, transformer.parameters()) {
     transformer.initialise(seed);
-    gradient = autograd::allocate_flat(transformer.parameters().size(), dtype);
     transformer.parameters().bind_gradients(gradient);
+  }
+
+  // Updates the weights by `gradient`.
+  void update(double rate) {
+    adam.step(gradient, support::update_control(), rate);
+    adam.count_update();
   }
 
   // The objective per target token; leaves its gradient in `gradient` (added to what is there with
@@ -72,14 +90,14 @@ struct Model {
   double loss(Device& device, const data::PackedBatch& batch, kernels::DropoutStep dropout = {},
               double smoothing = 0.1, bool is_adding = false, double divisor = 0) {
     const DType dtype = transformer.parameters().dtype();
-    if (!is_adding) std::memset(gradient.raw(), 0, size_t(gradient.numel() * size_of(dtype)));
+    if (!is_adding) std::memset(gradient.address(), 0, size_t(gradient.bytes()));
     Tape tape(device, dtype, {.dropout = dropout});
     const double weight = 1 / (divisor > 0 ? divisor : double(batch.target.size()));
-    const ops::TokenLosses losses = transformer.losses(tape, batch, smoothing, weight);
+    const ops::TokenLosses losses = transformer.losses(
+        tape, upload(tape, batch, transformer.config().vocabulary_size), smoothing, weight);
     double sum = 0;
     for (int64_t t = 0; t < losses.smooth.cols(); ++t)
-      sum += weight *
-             visit_float(dtype, [&]<class T>() { return double(losses.smooth.data<T>()[t]); });
+      sum += weight * kernels::load(losses.smooth, 0, t);
     tape.backward(losses.loss);
     return sum;
   }

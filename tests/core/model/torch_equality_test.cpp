@@ -33,7 +33,7 @@ class Directory {
 
 void write_doubles(const fs::path& file, const Tensor& t) {
   std::ofstream out(file, std::ios::binary);
-  out.write(static_cast<const char*>(t.raw()), std::streamsize(t.numel() * 8));
+  out.write(t.data<char>(), std::streamsize(t.numel() * 8));
   ASSERT_TRUE(out.good()) << file;
 }
 

@@ -17,7 +17,8 @@ namespace {
 using Shape = std::vector<int64_t>;
 
 std::vector<std::pair<std::string, Shape>> described(const ModelConfig& config) {
-  const Transformer model(config, DType::kF32);
+  const auto device = tensor::make_reference_device();
+  const Transformer model(config, *device, DType::kF32);
   std::vector<std::pair<std::string, Shape>> out;
   for (const auto& p : model.parameters().all()) out.emplace_back(p->name, p->shape);
   return out;
@@ -89,14 +90,15 @@ TEST(Transformer, SharesTheTablesItIsToldTo) {
 }
 
 TEST(Transformer, LaysItsParametersOutInReverseWithoutOverlap) {
-  const Transformer model(small_config("residual", 2, 2), DType::kF64);
+  const auto device = tensor::make_reference_device();
+  const Transformer model(small_config("residual", 2, 2), *device, DType::kF64);
   const ParameterStore& store = model.parameters();
 
   int64_t end = 0;
   for (auto p = store.all().rbegin(); p != store.all().rend(); ++p) {
     EXPECT_GE((*p)->offset, end) << (*p)->name;
     EXPECT_LT((*p)->offset, end + 16) << (*p)->name;
-    EXPECT_EQ((*p)->value.raw(), store.weights().data<double>() + (*p)->offset);
+    EXPECT_EQ((*p)->value.address(), store.weights().data<double>() + (*p)->offset);
     end = (*p)->offset + (*p)->numel();
   }
   EXPECT_LE(end, store.size());
@@ -104,10 +106,12 @@ TEST(Transformer, LaysItsParametersOutInReverseWithoutOverlap) {
 }
 
 TEST(Transformer, RefusesAConfigNoModelCanHave) {
-  const auto refuses = [](const std::string& part, const auto& change) {
+  const auto device = tensor::make_reference_device();
+  const auto refuses = [&](const std::string& part, const auto& change) {
     ModelConfig config = small_config("pre-ln", 1, 1);
     change(config);
-    return support::throws_with<InvalidArgument>(part, [&] { Transformer(config, DType::kF32); });
+    return support::throws_with<InvalidArgument>(
+        part, [&] { Transformer(config, *device, DType::kF32); });
   };
 
   EXPECT_TRUE(refuses("a vocabulary of 1", [](auto& c) { c.vocabulary_size = 1; }));
@@ -139,6 +143,7 @@ Moments moments(const double* x, int64_t count) {
 
 // Variance of U(-b, b) is b^2 / 3; Xavier's is gain^2 2 / (fan in + fan out).
 TEST(Init, HasTheVarianceOfEveryRole) {
+  const auto device = tensor::make_reference_device();
   for (const InitRule rule : {InitRule::kFairseq, InitRule::kXavier}) {
     ModelConfig config = small_config("residual", 1, 1);
     config.width = 128;
@@ -147,7 +152,7 @@ TEST(Init, HasTheVarianceOfEveryRole) {
     config.vocabulary_size = 300;
     config.init = rule;
     config.share_embeddings = ShareEmbeddings::kNone;
-    Transformer model(config, DType::kF64);
+    Transformer model(config, *device, DType::kF64);
     model.initialise(5);
     const bool is_fairseq = rule == InitRule::kFairseq;
     const double C = 128, F = 512, qkv = (is_fairseq ? 0.5 : 1) * 2 / (C + C);
@@ -194,8 +199,9 @@ TEST(Init, HasTheVarianceOfEveryRole) {
 }
 
 TEST(Init, IsAFunctionOfSeedAndNameAlone) {
-  Transformer shallow(small_config("residual", 1, 1), DType::kF32);
-  Transformer deep(small_config("residual", 3, 2), DType::kF32);
+  const auto device = tensor::make_reference_device();
+  Transformer shallow(small_config("residual", 1, 1), *device, DType::kF32);
+  Transformer deep(small_config("residual", 3, 2), *device, DType::kF32);
   shallow.initialise(5);
   deep.initialise(5);
   for (const auto& p : shallow.parameters().all())
@@ -300,7 +306,8 @@ TEST_P(EveryTopology, AnnouncesEveryParameterOnceAndAfterItsLastGradient) {
     const auto device = tensor::make_cpu_device(1);
     const data::PackedBatch batch = pack_all(random_pairs(3, 2, 600, 1, 12, 5), false);
     Tape tape(*device, DType::kF32, {});
-    const ops::TokenLosses losses = model.transformer.losses(tape, batch, 0.1, 0.1);
+    const ops::TokenLosses losses =
+        model.transformer.losses(tape, upload(tape, batch, 600), 0.1, 0.1);
     std::map<std::string, Tensor> announced;
 
     tape.backward(losses.loss, {}, [&](const Parameter& p) {
@@ -337,7 +344,7 @@ TEST_P(EveryTopology, DropsOtherElementsInEveryBlock) {
   Tape tape(*device, DType::kF32, {.dropout = {.seed = 1, .step = 2}});
   MaskObserver observer;
 
-  (void)model.transformer.losses(tape, batch, 0.1, 1, &observer);
+  (void)model.transformer.losses(tape, upload(tape, batch, 600), 0.1, 1, &observer);
 
   ASSERT_EQ(observer.masks.size(), 6u);
   for (auto a = observer.masks.begin(); a != observer.masks.end(); ++a) {

@@ -5,19 +5,25 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/devices.h"
+#include "tests/support/tolerance.h"
+
 namespace fathom::observe {
 namespace {
 
 // Two blocks of a decoder with three parameters, and one that belongs to neither.
 class Statistics : public ::testing::TestWithParam<DType> {
  protected:
-  Statistics() : store_(GetParam()), pool_(2) {
+  Statistics()
+      : device_(GetParam() == DType::kF32 ? tensor::make_cpu_device(2)
+                                          : tensor::make_reference_device()),
+        store_(*device_, GetParam()) {
     store_.add("embedding.weight", Role::kEmbedding, {3, 2});
     store_.add("decoder.1.self_attention.norm.gain", Role::kNormGain, {2});
     store_.add("decoder.1.self_attention.qkv.weight", Role::kAttentionIn, {35, 2});
     store_.add("decoder.1.feed_forward.fc1.bias", Role::kBias, {5});
     store_.freeze();
-    gradient_ = autograd::allocate_flat(store_.size(), GetParam());
+    gradient_ = support::zeros(1, store_.size(), GetParam());
     fill(gradient_, "embedding.weight", 9);
   }
   void set(const Tensor& flat, const std::string& name, int64_t i, double value) {
@@ -28,8 +34,17 @@ class Statistics : public ::testing::TestWithParam<DType> {
     for (int64_t i = 0; i < store_.find(name).numel(); ++i) set(flat, name, i, value);
   }
 
+  // Whose last step had this rate, if there is one.
+  std::vector<ParameterSums> measured(const optim::Adam* adam = nullptr, double rate = 0) {
+    ParameterProbe probe(store_);
+    const Tensor into = support::zeros(1, probe.count(), DType::kF64);
+    probe.measure(gradient_, adam, rate, into);
+    return ParameterProbe::read(std::span(into.data<double>(), size_t(into.numel())));
+  }
+  std::vector<NonfiniteBlock> bad_blocks() { return nonfinite_blocks(store_, blocks_, measured()); }
+
+  std::unique_ptr<Device> device_;
   ParameterStore store_;
-  ThreadPool pool_;
   Tensor gradient_;
   std::vector<topology::BlockContext> blocks_ = {
       {.stack = topology::StackKind::kDecoder, .kind = topology::BlockKind::kSelfAttention},
@@ -46,13 +61,13 @@ TEST_P(Statistics, AreThoseOfTheWholeBlock) {
   fill(store_.weights(), gain_, 1);
   fill(store_.weights(), qkv_, 0.5);
   fill(store_.weights(), bias_, 2);
-  optim::Adam adam({.epsilon = 1e-30}, store_.size(), GetParam());
+  optim::Adam adam({.epsilon = 1e-30}, store_);
   const double rate = 1e-3;
-  adam.step(pool_, store_.weights(), gradient_, rate, 1);
+  adam.step(gradient_, support::update_control(), rate);
+  adam.count_update();
 
   const std::vector<ParameterStatistics> s =
-      parameter_statistics(pool_, store_, blocks_, gradient_,
-                           optim::squared_norms(pool_, store_, gradient_), adam, rate);
+      parameter_statistics(store_, blocks_, measured(&adam, rate));
 
   ASSERT_EQ(s.size(), 2u);
   EXPECT_NEAR(s[0].gradient_norm, std::sqrt(2 * 9 + 16.), 1e-12);
@@ -68,29 +83,64 @@ TEST_P(Statistics, AreThoseOfTheWholeBlock) {
 }
 
 TEST_P(Statistics, FindTheBlocksThatAreNotFinite) {
-  visit_float(GetParam(), [&]<class T>() {
-    using Limits = std::numeric_limits<T>;
-    EXPECT_TRUE(nonfinite_blocks(pool_, store_, blocks_, gradient_).empty());
-    set(gradient_, "embedding.weight", 1, Limits::quiet_NaN());  // of no block
-    set(gradient_, qkv_, 5, Limits::max());
-    set(gradient_, qkv_, 6, Limits::denorm_min());
-    EXPECT_TRUE(nonfinite_blocks(pool_, store_, blocks_, gradient_).empty());
+  const bool is_f32 = GetParam() == DType::kF32;
+  const double largest =
+      is_f32 ? double(std::numeric_limits<float>::max()) : std::numeric_limits<double>::max();
+  const double smallest = is_f32 ? double(std::numeric_limits<float>::denorm_min())
+                                 : std::numeric_limits<double>::denorm_min();
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  EXPECT_TRUE(bad_blocks().empty());
+  set(gradient_, "embedding.weight", 1, nan);  // of no block
+  set(gradient_, qkv_, 5, largest);
+  set(gradient_, qkv_, 6, smallest);
+  EXPECT_TRUE(bad_blocks().empty());
 
-    set(gradient_, bias_, 4, Limits::quiet_NaN());
-    auto bad = nonfinite_blocks(pool_, store_, blocks_, gradient_);
-    ASSERT_EQ(bad.size(), 1u);
-    EXPECT_EQ(topology::name_of(bad[0].block), "decoder.1.feed_forward");
-    EXPECT_EQ(bad[0].entries, 1);
+  set(gradient_, bias_, 4, nan);
+  auto bad = bad_blocks();
+  ASSERT_EQ(bad.size(), 1u);
+  EXPECT_EQ(topology::name_of(bad[0].block), "decoder.1.feed_forward");
+  EXPECT_EQ(bad[0].entries, 1);
 
-    set(gradient_, gain_, 0, Limits::infinity());
-    set(gradient_, qkv_, 69, -Limits::infinity());
-    bad = nonfinite_blocks(pool_, store_, blocks_, gradient_);
-    ASSERT_EQ(bad.size(), 2u);
-    EXPECT_EQ(bad[0].entries, 2);
-  });
+  set(gradient_, gain_, 0, infinity);
+  set(gradient_, qkv_, 69, -infinity);
+  bad = bad_blocks();
+  ASSERT_EQ(bad.size(), 2u);
+  EXPECT_EQ(bad[0].entries, 2);
+}
+
+TEST_P(Statistics, OfUpdatesAreZeroBeforeTheFirst) {
+  fill(store_.weights(), bias_, 2);
+  const std::vector<ParameterStatistics> s = parameter_statistics(store_, blocks_, measured());
+
+  EXPECT_EQ(s[1].update_ratio, 0);
+  EXPECT_NEAR(s[1].weight_norm, 2 * std::sqrt(5.), 1e-12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Statistics, ::testing::Values(DType::kF32, DType::kF64));
+
+TEST(SquaredNorms, AreThoseOfEachParameterOnAnyNumberOfThreads) {
+  std::vector<std::vector<double>> by_threads;
+  for (const int threads : {1, 3}) {
+    const auto device = tensor::make_cpu_device(threads);
+    ParameterStore store(*device, DType::kF32);
+    store.add("a", Role::kBias, {3});
+    store.add("b", Role::kQuery, {300, 250}, 250, 300);  // several chunks
+    store.freeze();
+    const Tensor flat = support::normal(1, store.size(), DType::kF32, 1);
+    ParameterProbe probe(store);
+
+    const Tensor& got = probe.squared_norms(flat);
+
+    ASSERT_EQ(got.numel(), 2);
+    for (int64_t p = 0; p < 2; ++p) {
+      const Parameter& parameter = *store.all()[size_t(p)];
+      const double norm = support::norm_of(flat.columns(parameter.offset, parameter.numel()));
+      EXPECT_NEAR(got.data<double>()[p], norm * norm, 1e-12 * norm * norm);
+    }
+    by_threads.emplace_back(got.data<double>(), got.data<double>() + 2);
+  }
+  EXPECT_EQ(by_threads[0], by_threads[1]);
+}
 
 }  // namespace
 }  // namespace fathom::observe

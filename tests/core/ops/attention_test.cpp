@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
 namespace fathom::ops {
@@ -17,35 +17,36 @@ struct Attended {
   Tensor y, lse;
 };
 
-Attended attend(const kernels::Kernels& kernels, const Tensor& q, const Tensor& k, const Tensor& v,
-                const kernels::Segments& queries, const kernels::Segments& keys, int64_t heads,
+Attended attend(Device& device, const Tensor& q, const Tensor& k, const Tensor& v,
+                const data::Segments& queries, const data::Segments& keys, int64_t heads,
                 bool causal) {
-  ThreadPool pool(1);
   Attended out = {zeros(q.rows(), q.cols(), q.dtype()), zeros(q.rows(), heads, q.dtype())};
-  kernels.attention_forward(pool, {.q = q,
-                                   .k = k,
-                                   .v = v,
-                                   .y = out.y,
-                                   .lse = out.lse,
-                                   .queries = &queries,
-                                   .keys = &keys,
-                                   .heads = heads,
-                                   .causal = causal});
+  device.compute().run(&kernels::Kernels::attention_forward, {.q = q,
+                                                              .k = k,
+                                                              .v = v,
+                                                              .y = out.y,
+                                                              .lse = out.lse,
+                                                              .queries = support::view(queries),
+                                                              .keys = support::view(keys),
+                                                              .heads = heads,
+                                                              .causal = causal});
   return out;
 }
 
 TEST(Attention, OnTheCpuEqualsTheReferenceElementByElement) {
+  const auto reference = tensor::make_reference_device();
+  const auto cpu = tensor::make_cpu_device(1);
   for (const int64_t d : {1, 5, 8, 16, 20, 64}) {
     for (const bool causal : {false, true}) {
       const int64_t heads = 2, C = heads * d;
       const Rows rows({1, 31, 33, 200});
       const Tensor qkv = rows.normal(3 * C, DType::kF32, 1);
-      const auto run = [&](const kernels::Kernels& kernels) {
-        return attend(kernels, qkv.columns(0, C), qkv.columns(C, C), qkv.columns(2 * C, C),
+      const auto run = [&](Device& device) {
+        return attend(device, qkv.columns(0, C), qkv.columns(C, C), qkv.columns(2 * C, C),
                       rows.segments, rows.segments, heads, causal);
       };
 
-      const Attended want = run(kernels::reference::kernels()), got = run(kernels::cpu::kernels());
+      const Attended want = run(*reference), got = run(*cpu);
 
       EXPECT_TRUE(support::is_near(got.y, want.y)) << "head width " << d;
       EXPECT_TRUE(support::is_near(got.lse, want.lse)) << "head width " << d;
@@ -54,12 +55,12 @@ TEST(Attention, OnTheCpuEqualsTheReferenceElementByElement) {
 }
 
 TEST(Attention, ToASingleKeyIsItsValue) {
-  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
-    const kernels::Segments queries = kernels::Segments::from_lengths(std::vector<int32_t>{2, 3});
-    const kernels::Segments keys = kernels::Segments::from_lengths(std::vector<int32_t>{1, 1});
+  for (const auto& device : support::host_devices()) {
+    const data::Segments queries = data::Segments::from_lengths(std::vector<int32_t>{2, 3});
+    const data::Segments keys = data::Segments::from_lengths(std::vector<int32_t>{1, 1});
     const Tensor v = normal(2, 6, DType::kF32, 3);
 
-    const Attended out = attend(kernels, normal(5, 6, DType::kF32, 1), normal(2, 6, DType::kF32, 2),
+    const Attended out = attend(*device, normal(5, 6, DType::kF32, 1), normal(2, 6, DType::kF32, 2),
                                 v, queries, keys, 2, false);
 
     for (int64_t r = 0; r < 5; ++r)
@@ -68,11 +69,11 @@ TEST(Attention, ToASingleKeyIsItsValue) {
 }
 
 TEST(Attention, OfZeroQueriesAveragesTheValuesItMaySee) {
-  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
-    const kernels::Segments rows = kernels::Segments::from_lengths(std::vector<int32_t>{3, 10});
+  for (const auto& device : support::host_devices()) {
+    const data::Segments rows = data::Segments::from_lengths(std::vector<int32_t>{3, 10});
     const Tensor v = support::filled(13, 4, DType::kF32, [](auto r, auto) { return double(r); });
 
-    const Attended out = attend(kernels, zeros(13, 4, DType::kF32), normal(13, 4, DType::kF32, 2),
+    const Attended out = attend(*device, zeros(13, 4, DType::kF32), normal(13, 4, DType::kF32, 2),
                                 v, rows, rows, 1, true);
 
     for (int64_t r = 0; r < 13; ++r) {
@@ -84,28 +85,28 @@ TEST(Attention, OfZeroQueriesAveragesTheValuesItMaySee) {
 }
 
 TEST(Attention, ScalesScoresByTheRootOfTheHeadWidth) {
-  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
+  for (const auto& device : support::host_devices()) {
     const int64_t d = 16;
-    const kernels::Segments query = kernels::Segments::from_lengths(std::vector<int32_t>{1});
-    const kernels::Segments keys = kernels::Segments::from_lengths(std::vector<int32_t>{2});
+    const data::Segments query = data::Segments::from_lengths(std::vector<int32_t>{1});
+    const data::Segments keys = data::Segments::from_lengths(std::vector<int32_t>{2});
     const Tensor q = support::filled(1, d, DType::kF32, [](auto, auto) { return 0.5; });
     const Tensor k =
         support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 0.5 : 0; });
     const Tensor v =
         support::filled(2, d, DType::kF32, [](auto r, auto) { return r == 0 ? 1 : 0; });
 
-    const Attended out = attend(kernels, q, k, v, query, keys, 1, false);
+    const Attended out = attend(*device, q, k, v, query, keys, 1, false);
 
     EXPECT_NEAR(out.y.data<float>()[0], 1 / (1 + std::exp(-1.0)), 1e-6);  // 16 / 4 / sqrt 16 = 1
   }
 }
 
 TEST(Attention, SurvivesScoresFarOutsideTheRangeOfExp) {
-  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
+  for (const auto& device : support::host_devices()) {
     const Rows rows({9});
     const Tensor big = normal(9, 8, DType::kF32, 1, 100);
 
-    const Attended out = attend(kernels, big, big, big, rows.segments, rows.segments, 1, false);
+    const Attended out = attend(*device, big, big, big, rows.segments, rows.segments, 1, false);
 
     // Each query's own key wins by far.
     EXPECT_TRUE(support::is_near(out.y, big));
@@ -114,19 +115,19 @@ TEST(Attention, SurvivesScoresFarOutsideTheRangeOfExp) {
 
 // In a cache, segments have room between them and the rows there are unwritten.
 TEST(Attention, ReadsNoRowOutsideTheSegments) {
-  for (const kernels::Kernels& kernels : {kernels::reference::kernels(), kernels::cpu::kernels()}) {
+  for (const auto& device : support::host_devices()) {
     const Tensor q = normal(2, 6, DType::kF32, 1), kv = normal(10, 12, DType::kF32, 2);
-    const kernels::Segments queries = kernels::Segments::from_lengths(std::vector<int32_t>{1, 1});
-    kernels::Segments keys;
+    const data::Segments queries = data::Segments::from_lengths(std::vector<int32_t>{1, 1});
+    data::Segments keys;
     keys.begin = {0, 5};
     keys.length = {3, 2};
     const Attended want =
-        attend(kernels, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
+        attend(*device, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
     for (const int64_t r : {3, 4, 7, 8, 9})
       for (int64_t c = 0; c < 12; ++c) kv.row<float>(r)[c] = std::nanf("");
 
     const Attended got =
-        attend(kernels, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
+        attend(*device, q, kv.columns(0, 6), kv.columns(6, 6), queries, keys, 2, false);
 
     EXPECT_TRUE(support::has_same_bits(got.y, want.y));
   }
@@ -135,9 +136,9 @@ TEST(Attention, ReadsNoRowOutsideTheSegments) {
 TEST(Attention, RefusesShapesThatDoNotFit) {
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
-  const kernels::Segments five = kernels::Segments::from_lengths(std::vector<int32_t>{2, 3});
-  const kernels::Segments one = kernels::Segments::from_lengths(std::vector<int32_t>{5});
-  const kernels::Segments six = kernels::Segments::from_lengths(std::vector<int32_t>{2, 4});
+  const data::Segments five = data::Segments::from_lengths(std::vector<int32_t>{2, 3});
+  const data::Segments one = data::Segments::from_lengths(std::vector<int32_t>{5});
+  const data::Segments six = data::Segments::from_lengths(std::vector<int32_t>{2, 4});
   const Var q = tape.constant(normal(5, 6, DType::kF64, 1));
   const Var kv = tape.constant(normal(5, 12, DType::kF64, 1));
   const auto refuses = [&](const std::string& part, const Var& keys, AttentionShape shape) {
@@ -146,13 +147,13 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
   };
 
   EXPECT_TRUE(refuses("attention: width 6 is not a multiple of 4 heads", kv,
-                      {.queries = &five, .keys = &five, .heads = 4}));
+                      {.queries = support::view(five), .keys = support::view(five), .heads = 4}));
   EXPECT_TRUE(refuses("attention: 2 query sentences, but 1 key sentences", kv,
-                      {.queries = &five, .keys = &one, .heads = 2}));
+                      {.queries = support::view(five), .keys = support::view(one), .heads = 2}));
   EXPECT_TRUE(refuses("attention: segments cover 5 and 6 rows of 5 and 5", kv,
-                      {.queries = &five, .keys = &six, .heads = 2}));
+                      {.queries = support::view(five), .keys = support::view(six), .heads = 2}));
   EXPECT_TRUE(refuses("cross_attention: q is f64 (5, 6), kv is f64 (5, 6)", q,
-                      {.queries = &five, .keys = &five, .heads = 2}));
+                      {.queries = support::view(five), .keys = support::view(five), .heads = 2}));
 }
 
 }  // namespace

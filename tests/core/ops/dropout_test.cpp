@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ops/linear.h"
-#include "tests/support/random_tensor.h"
+#include "tests/support/devices.h"
 #include "tests/support/tolerance.h"
 
 // From core/kernels/simd_cpu.h, which only a file compiled for AVX2 can include.
@@ -22,7 +22,7 @@ using support::Rows;
 
 TEST(Dropout, OnTheCpuKeepsExactlyWhatTheReferenceKeeps) {
   for (const double p : {1.0 / 65536, 0.1, 0.5, 0.9, 65535.0 / 65536}) {
-    const Rows rows({2, 1, 3}, {0, 123456789, 0xFFFFFFFFu});
+    const Rows rows({2, 1, 3}, {0, 123456789, -1});
     const kernels::Dropout dropout =
         kernels::DropoutStep{.seed = 42, .step = 1000000}.at(99, p, rows.ids());
     ASSERT_TRUE(dropout.is_active());
@@ -31,8 +31,9 @@ TEST(Dropout, OnTheCpuKeepsExactlyWhatTheReferenceKeeps) {
         for (const uint32_t plane : {0u, 1u, 5u}) {
           std::vector<float> factors(size_t((count + 63) / 64 * 64));
 
-          kernels::cpu::dropout_factors(dropout, rows.position[size_t(row)],
-                                        rows.sentence[size_t(row)], plane, count, factors.data());
+          kernels::cpu::dropout_factors(dropout, uint32_t(rows.position[size_t(row)]),
+                                        uint32_t(rows.sentence[size_t(row)]), plane, count,
+                                        factors.data());
 
           for (int64_t f = 0; f < count; ++f)
             ASSERT_EQ(factors[size_t(f)], float(dropout.factor(row, f, plane)))
@@ -68,12 +69,12 @@ TEST(Dropout, DropsTheShareItIsAskedForAndPreservesTheMean) {
 TEST(Dropout, MasksOfOtherSeedsStepsSitesSentencesPositionsAndHeadsAreIndependent) {
   const double p = 0.5;
   const Rows rows(std::vector<int32_t>(40, 25)), others(std::vector<int32_t>(40, 25), [] {
-    std::vector<uint32_t> names;
-    for (uint32_t i = 0; i < 40; ++i) names.push_back(1000 + i);
+    std::vector<int32_t> names;
+    for (int32_t i = 0; i < 40; ++i) names.push_back(1000 + i);
     return names;
   }());
   Rows shifted = rows;
-  for (uint32_t& q : shifted.position) q += 25;
+  for (int32_t& q : shifted.position) q += 25;
   const kernels::Dropout base = kernels::DropoutStep{.seed = 1, .step = 2}.at(3, p, rows.ids());
   struct Other {
     const char* what;
@@ -111,7 +112,7 @@ TEST(Dropout, OfZeroOrSwitchedOffChangesNothing) {
   const auto device = tensor::make_reference_device();
   const Rows rows({4});
   Tape on(*device, DType::kF32, {.dropout = {.seed = 1, .step = 1}});
-  Tape off(*device, DType::kF32, {.dropping = false, .dropout = {.seed = 1, .step = 1}});
+  Tape off(*device, DType::kF32, {.training = false, .dropout = {.seed = 1, .step = 1}});
 
   EXPECT_TRUE(on.dropout(1, 0.1, rows.ids()).is_active());
   EXPECT_FALSE(on.dropout(1, 0, rows.ids()).is_active());
@@ -126,12 +127,11 @@ TEST(Dropout, DropsTheSameElementsOfALinearLayerOnBothDevices) {
       kernels::DropoutStep{.seed = 3, .step = 1}.at(2, 0.5, rows.ids());
   const Tensor x = rows.normal(11, DType::kF32, 1), w = support::normal(29, 11, DType::kF32, 2);
   const Tensor a = support::zeros(13, 29, DType::kF32), b = support::zeros(13, 29, DType::kF32);
-  ThreadPool pool(1);
 
-  kernels::reference::kernels().linear_forward(
-      pool, {.x = x, .w = w, .b = {}, .y = a, .dropout = dropout});
-  kernels::cpu::kernels().linear_forward(pool,
-                                         {.x = x, .w = w, .b = {}, .y = b, .dropout = dropout});
+  for (const auto& device : support::host_devices())
+    device->compute().run(
+        &kernels::Kernels::linear_forward,
+        {.x = x, .w = w, .b = {}, .y = device->name() == "cpu" ? b : a, .dropout = dropout});
 
   int64_t dropped = 0;
   for (int64_t i = 0; i < a.numel(); ++i) {

@@ -9,9 +9,16 @@
 namespace fathom::ops {
 namespace {
 
+// As a tensor of `dtype`.
+Tensor sinusoid_table(int64_t count, int64_t C, DType dtype) {
+  const std::vector<double> values = sinusoids(count, C);
+  return support::filled(count, C, dtype,
+                         [&](auto r, auto c) { return values[size_t(r * C + c)]; });
+}
+
 // fairseq's SinusoidalPositionalEmbedding: padding index 1, so that positions start at 2.
 TEST(Sinusoids, AreFairseqs) {
-  const Tensor table = make_sinusoids(5, 8, DType::kF64);
+  const Tensor table = sinusoid_table(5, 8, DType::kF64);
 
   for (int64_t p = 0; p < 5; ++p) {
     for (int64_t i = 0; i < 4; ++i) {
@@ -28,19 +35,20 @@ TEST(Sinusoids, RefuseAWidthThatDoesNotPair) {
   for (const int64_t C : {2, 5})
     EXPECT_TRUE(
         support::throws_with<InvalidArgument>(join("must be even and at least 4, got ", C),
-                                              [&] { (void)make_sinusoids(3, C, DType::kF32); }));
+                                              [&] { (void)sinusoid_table(3, C, DType::kF32); }));
 }
 
 struct Table {
+  std::unique_ptr<Device> home = tensor::make_reference_device();
   ParameterStore store;
   const Parameter* table;
   Tensor gradient;
   Table(int64_t V, int64_t C, DType dtype)
-      : store(dtype), table(&store.add("embedding.weight", Role::kEmbedding, {V, C}, C, V)) {
+      : store(*home, dtype), table(&store.add("embedding.weight", Role::kEmbedding, {V, C}, C, V)) {
     store.freeze();
     for (int64_t i = 0; i < V * C; ++i)
-      visit_float(dtype, [&]<class T>() { table->value.data<T>()[i] = T(i); });
-    gradient = autograd::allocate_flat(store.size(), dtype);
+      visit_float(dtype, [&]<class T>() { table->value.data<T>()[i] = T(double(i)); });
+    gradient = support::zeros(1, store.size(), dtype);
     store.bind_gradients(gradient);
   }
 };
@@ -51,7 +59,7 @@ TEST(Embedding, ScalesTheTableAndAddsThePosition) {
     Table t(3, 4, DType::kF32);
     const Tensor sinusoids =
         support::filled(2, 4, DType::kF32, [](auto r, auto c) { return 100 * r + 10 * c; });
-    const std::vector<int32_t> tokens = {2, 0, 1}, positions = {0, 1, 0};
+    const Tensor tokens = support::integers({2, 0, 1}), positions = support::integers({0, 1, 0});
     Tape tape(*device, DType::kF32, {});
 
     const Var y = embedding(tape, *t.table, sinusoids, tokens, positions, 2);
@@ -67,13 +75,14 @@ TEST(Embedding, AddsUpTheGradientsOfARepeatedToken) {
     const int64_t C = 132;  // more than one task of columns
     Table t(3, C, DType::kF32);
     t.gradient.data<float>()[0] = 1000;
-    const std::vector<int32_t> tokens = {2, 0, 2, 2}, positions = {0, 1, 2, 3};
+    const Tensor tokens = support::integers({2, 0, 2, 2}),
+                 positions = support::integers({0, 1, 2, 3});
     const Tensor dy =
         support::filled(4, C, DType::kF32, [](auto r, auto c) { return (1 << r) + 16 * c; });
     Tape tape(*device, DType::kF32, {});
 
     const Var y =
-        embedding(tape, *t.table, make_sinusoids(4, C, DType::kF32), tokens, positions, 2);
+        embedding(tape, *t.table, sinusoid_table(4, C, DType::kF32), tokens, positions, 2);
     tape.backward(y, dy);
 
     for (int64_t c = 0; c < C; ++c) {
@@ -84,22 +93,22 @@ TEST(Embedding, AddsUpTheGradientsOfARepeatedToken) {
   }
 }
 
-TEST(Embedding, RefusesTokensAndPositionsOutsideTheirTables) {
+TEST(Embedding, RefusesShapesThatDoNotFit) {
   const auto device = tensor::make_reference_device();
   Table t(3, 4, DType::kF64);
-  const Tensor sinusoids = make_sinusoids(5, 4, DType::kF64);
+  const Tensor table = sinusoid_table(5, 4, DType::kF64);
   Tape tape(*device, DType::kF64, {});
   const auto refuses = [&](const std::string& part, std::vector<int32_t> tokens,
                            std::vector<int32_t> positions, const Tensor& s) {
-    return support::throws_with<InvalidArgument>(
-        part, [&] { (void)embedding(tape, *t.table, s, tokens, positions, 1); });
+    return support::throws_with<InvalidArgument>(part, [&] {
+      (void)embedding(tape, *t.table, s, support::integers(tokens), support::integers(positions),
+                      1);
+    });
   };
 
-  EXPECT_TRUE(refuses("embedding: token 3 is outside the table of 3", {0, 3}, {0, 1}, sinusoids));
-  EXPECT_TRUE(refuses("embedding: token -1 is outside the table of 3", {-1}, {0}, sinusoids));
-  EXPECT_TRUE(refuses("embedding: position 5 is outside the sinusoids of 5", {0}, {5}, sinusoids));
+  EXPECT_TRUE(refuses("embedding: 2 tokens, but 1 positions", {0, 1}, {0}, table));
   EXPECT_TRUE(refuses("embedding: sinusoids are f64 (5, 6), the width is 4", {0}, {0},
-                      make_sinusoids(5, 6, DType::kF64)));
+                      sinusoid_table(5, 6, DType::kF64)));
 }
 
 }  // namespace

@@ -1,19 +1,56 @@
 // Adam and the learning rate schedules.
 #include <cmath>
+#include <memory>
 #include <numbers>
+#include <optional>
 
 #include <gtest/gtest.h>
 
 #include "core/optim/adam.h"
 #include "core/optim/schedule.h"
+#include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/random_tensor.h"
 #include "tests/support/tolerance.h"
 
 namespace fathom::optim {
 namespace {
 
 using support::normal;
+
+// Weights of one parameter, N(0, 1), with their optimizer.
+struct Weights {
+  std::unique_ptr<Device> device;
+  int64_t count;
+  ParameterStore store;
+  std::optional<Adam> adam;
+
+  Weights(const OptimizerConfig& config, int64_t n, DType dtype, int threads = 1)
+      : device(dtype == DType::kF32 ? tensor::make_cpu_device(threads)
+                                    : tensor::make_reference_device()),
+        count(n),
+        store(*device, dtype) {
+    store.add("w", Role::kBias, {n});
+    store.freeze();
+    set(normal(1, n, dtype, 1));
+    adam.emplace(config, store);
+  }
+  [[nodiscard]] const Tensor& values() const { return store.all()[0]->value; }
+  void set(const Tensor& from) const { device->compute().copy(values(), from); }
+  // By a gradient (1, count).
+  void step(const Tensor& of_weights, double rate, double scale = 1) {
+    const Tensor gradient = support::zeros(1, store.size(), store.wide());
+    device->compute().copy(gradient.columns(0, count), of_weights);
+    adam->step(gradient, support::update_control(scale), rate);
+    adam->count_update();
+  }
+  [[nodiscard]] double update_norm(double rate) const {
+    const Tensor sums = support::zeros(store.chunks().rows(), 1, DType::kF64);
+    adam->update_norms(sums, rate);
+    double sum = 0;
+    for (int64_t k = 0; k < sums.rows(); ++k) sum += sums.data<double>()[k];
+    return std::sqrt(sum);
+  }
+};
 
 class EveryMode : public ::testing::TestWithParam<EpsilonMode> {};
 
@@ -24,15 +61,14 @@ TEST_P(EveryMode, FollowsThePlainFormula) {
                                   .epsilon_mode = GetParam(),
                                   .weight_decay = 0.1};
   const int64_t count = 37;
-  ThreadPool pool(1);
-  Adam adam(config, count, DType::kF64);
-  const Tensor weights = normal(1, count, DType::kF64, 1);
-  std::vector<double> w(weights.data<double>(), weights.data<double>() + count), m(37), v(37);
+  Weights weights(config, count, DType::kF64);
+  const double* got = weights.values().data<double>();
+  std::vector<double> w(got, got + count), m(37), v(37);
   for (int t = 1; t <= 5; ++t) {
     const Tensor gradient = normal(1, count, DType::kF64, uint64_t(t) + 10, 0.1);
     const double lr = 0.01 * t, clip = 0.7;
 
-    adam.step(pool, weights, gradient, lr, clip);
+    weights.step(gradient, lr, clip);
 
     double change_squared = 0;
     for (size_t i = 0; i < w.size(); ++i) {
@@ -46,11 +82,11 @@ TEST_P(EveryMode, FollowsThePlainFormula) {
       const double change = lr * 0.1 * w[i] + step;
       w[i] -= change;
       change_squared += change * change;
-      EXPECT_NEAR(weights.data<double>()[i], w[i], 1e-13) << "update " << t;
+      EXPECT_NEAR(got[i], w[i], 1e-13) << "update " << t;
     }
-    EXPECT_NEAR(adam.update_norm(weights, 0, count, lr), std::sqrt(change_squared),
+    EXPECT_NEAR(weights.update_norm(lr), std::sqrt(change_squared),
                 0.01 * std::sqrt(change_squared));
-    EXPECT_EQ(adam.updates(), t);
+    EXPECT_EQ(weights.adam->updates(), t);
   }
 }
 
@@ -62,16 +98,16 @@ TEST(Adam, IsIllConditionedAtZeroAsPredicted) {
   const int64_t d = 64;
   for (const double eps : {1e-6, 1e-8}) {
     const double lr = 1e-4, h = 1e-5 * eps;
-    ThreadPool pool(1);
     double squares = 0;
     for (int64_t k = 0; k < d; ++k) {
       Tensor ends[2];
       for (const int side : {0, 1}) {
-        Adam adam({.epsilon = eps, .epsilon_mode = EpsilonMode::kCorrected}, d, DType::kF64);
+        Weights weights({.epsilon = eps, .epsilon_mode = EpsilonMode::kCorrected}, d, DType::kF64);
+        weights.set(support::zeros(1, d, DType::kF64));
         const Tensor gradient = support::zeros(1, d, DType::kF64);
         gradient.data<double>()[k] = side == 0 ? -h : h;
-        ends[side] = support::zeros(1, d, DType::kF64);
-        adam.step(pool, ends[side], gradient, lr, 1);
+        weights.step(gradient, lr);
+        ends[side] = support::copy_of(weights.values());
       }
       for (int64_t i = 0; i < d; ++i) {
         const double slope = (ends[1].data<double>()[i] - ends[0].data<double>()[i]) / (2 * h);
@@ -88,12 +124,9 @@ TEST(Adam, InF32EqualsF64AndDoesNotDependOnThreads) {
   const int64_t count = 100000;  // several chunks
   const OptimizerConfig config = {.weight_decay = 0.01};
   const auto run = [&](int threads, DType dtype) {
-    ThreadPool pool(threads);
-    Adam adam(config, count, dtype);
-    const Tensor weights = normal(1, count, dtype, 1);
-    for (uint64_t t = 1; t <= 3; ++t)
-      adam.step(pool, weights, normal(1, count, dtype, t + 1), 1e-2, 1);
-    return weights;
+    Weights weights(config, count, dtype, threads);
+    for (uint64_t t = 1; t <= 3; ++t) weights.step(normal(1, count, dtype, t + 1), 1e-2);
+    return support::copy_of(weights.values());
   };
   const Tensor one = run(1, DType::kF32);
 
@@ -103,34 +136,14 @@ TEST(Adam, InF32EqualsF64AndDoesNotDependOnThreads) {
 }
 
 TEST(Adam, StartsWithZeroMomentsAndRefusesOtherSizes) {
-  ThreadPool pool(1);
-  Adam adam({}, 10, DType::kF32);
-  EXPECT_EQ(support::norm_of(adam.first()), 0);
-  EXPECT_EQ(support::norm_of(adam.second()), 0);
-  EXPECT_EQ(adam.updates(), 0);
-  EXPECT_EQ(adam.update_norm(normal(1, 10, DType::kF32, 1), 0, 10, 1), 0);
+  Weights weights({}, 10, DType::kF32);
+  EXPECT_EQ(support::norm_of(weights.adam->first()), 0);
+  EXPECT_EQ(support::norm_of(weights.adam->second()), 0);
+  EXPECT_EQ(weights.adam->updates(), 0);
+  EXPECT_EQ(weights.update_norm(1), 0);
   EXPECT_TRUE(support::throws_with<InvalidArgument>(
-      "adam: weights f32 (1, 10) and gradient f32 (1, 9), expected 10 elements",
-      [&] { adam.step(pool, normal(1, 10, DType::kF32, 1), normal(1, 9, DType::kF32, 1), 1, 1); }));
-}
-
-TEST(SquaredNorms, AreThoseOfEachParameterOnAnyNumberOfThreads) {
-  ParameterStore store(DType::kF32);
-  store.add("a", Role::kBias, {3});
-  store.add("b", Role::kQuery, {300, 250}, 250, 300);  // several chunks
-  store.freeze();
-  const Tensor flat = normal(1, store.size(), DType::kF32, 1);
-  ThreadPool one(1), three(3);
-
-  const std::vector<double> got = squared_norms(one, store, flat);
-
-  ASSERT_EQ(got.size(), 2u);
-  for (size_t p = 0; p < 2; ++p) {
-    const Parameter& parameter = *store.all()[p];
-    const double norm = support::norm_of(flat.columns(parameter.offset, parameter.numel()));
-    EXPECT_NEAR(got[p], norm * norm, 1e-12 * norm * norm);
-  }
-  EXPECT_EQ(squared_norms(three, store, flat), got);
+      "adam: gradient f32 (1, 9), expected 16 elements",
+      [&] { weights.adam->step(normal(1, 9, DType::kF32, 1), support::update_control(), 1); }));
 }
 
 struct Rate {

@@ -1,10 +1,12 @@
 #include "core/tensor/arena.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "core/kernels/devices.h"
 #include "core/tensor/device.h"
 #include "tests/support/expect_error.h"
 
@@ -14,27 +16,28 @@ namespace {
 constexpr int64_t kUnit = 64;  // bytes; one row of 16 floats
 
 TEST(Arena, GivesAlignedBlocksFromTwoEndsThatDoNotOverlap) {
-  Arena arena(100 * kUnit);
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 100 * kUnit);
   const Tensor a = arena.bottom(3, 5, DType::kF32), b = arena.top(1, 1, DType::kF64),
                c = arena.bottom(1, 17, DType::kF64), d = arena.top(2, 16, DType::kF32);
   const std::vector<Tensor> all = {a, b, c, d};
   for (size_t i = 0; i < all.size(); ++i) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(all[i].raw()) % 64, 0u);
-    std::memset(all[i].raw(), int(i + 1), size_t(all[i].numel() * size_of(all[i].dtype())));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(all[i].address()) % 64, 0u);
+    std::memset(all[i].address(), int(i + 1), size_t(all[i].bytes()));
   }
 
   for (size_t i = 0; i < all.size(); ++i) {
     const auto* bytes = all[i].data<unsigned char>();
-    for (int64_t k = 0; k < all[i].numel() * size_of(all[i].dtype()); ++k)
-      ASSERT_EQ(bytes[k], i + 1) << "tensor " << i;
+    for (int64_t k = 0; k < all[i].bytes(); ++k) ASSERT_EQ(bytes[k], i + 1) << "tensor " << i;
   }
-  EXPECT_LT(a.raw(), c.raw());
-  EXPECT_LT(d.raw(), b.raw());
+  EXPECT_LT(a.address(), c.address());
+  EXPECT_LT(d.address(), b.address());
   EXPECT_EQ(arena.used_bytes(), (1 + 1 + 3 + 2) * kUnit);
 }
 
 TEST(Arena, RewindsTheBottomToAMark) {
-  Arena arena(10 * kUnit);
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 10 * kUnit);
   const Tensor kept = arena.bottom(1, 16, DType::kF32);
   const Arena::Mark mark = arena.mark();
   const Tensor first = arena.bottom(4, 16, DType::kF32);
@@ -42,7 +45,7 @@ TEST(Arena, RewindsTheBottomToAMark) {
 
   arena.rewind(mark);
   EXPECT_EQ(arena.used_bytes(), kUnit);
-  EXPECT_EQ(arena.bottom(1, 16, DType::kF32).raw(), first.raw());
+  EXPECT_EQ(arena.bottom(1, 16, DType::kF32).address(), first.address());
   {
     const ArenaScope scope(arena);
     (void)arena.bottom(5, 16, DType::kF32);
@@ -53,14 +56,15 @@ TEST(Arena, RewindsTheBottomToAMark) {
 }
 
 TEST(Arena, TakesTopBlocksBackInReverseOrder) {
-  Arena arena(10 * kUnit);
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 10 * kUnit);
   Tensor a = arena.top(1, 16, DType::kF32), b = arena.top(2, 16, DType::kF32);
-  void* const place = b.raw();
+  void* const place = b.address();
 
   b = {};
   EXPECT_EQ(arena.used_bytes(), kUnit);
   b = arena.top(2, 16, DType::kF32);
-  EXPECT_EQ(b.raw(), place);
+  EXPECT_EQ(b.address(), place);
   b = {};
   a = {};
   EXPECT_EQ(arena.used_bytes(), 0);
@@ -70,8 +74,9 @@ TEST(Arena, TakesTopBlocksBackInReverseOrder) {
 TEST(Arena, TakesTopBlocksBackInAnyOrder) {
   const std::vector<std::vector<size_t>> orders = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  const auto device = make_reference_device();
   for (const std::vector<size_t>& order : orders) {
-    Arena arena(10 * kUnit);
+    Arena arena(device->compute(), 10 * kUnit);
     std::vector<Tensor> blocks;
     for (int i = 0; i < 3; ++i) blocks.push_back(arena.top(1, 16, DType::kF32));
 
@@ -86,7 +91,8 @@ TEST(Arena, TakesTopBlocksBackInAnyOrder) {
 }
 
 TEST(Arena, KeepsATopBlockWhileAnyTensorSharesIt) {
-  Arena arena(10 * kUnit);
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 10 * kUnit);
   Tensor block = arena.top(4, 16, DType::kF32);
   EXPECT_TRUE(block.is_sole_owner());
   Tensor view = block.columns(3, 5).row_range(1, 2);
@@ -100,7 +106,8 @@ TEST(Arena, KeepsATopBlockWhileAnyTensorSharesIt) {
 }
 
 TEST(Arena, SaysWhatDidNotFitWhenTheEndsMeet) {
-  Arena arena(10 * kUnit);
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 10 * kUnit);
   const Tensor low = arena.bottom(6, 16, DType::kF32);
   Tensor high = arena.top(4, 16, DType::kF32);  // exactly full
   EXPECT_EQ(arena.used_bytes(), 10 * kUnit);
@@ -116,8 +123,71 @@ TEST(Arena, SaysWhatDidNotFitWhenTheEndsMeet) {
   EXPECT_NO_THROW((void)arena.bottom(4, 16, DType::kF32));
 }
 
+// The reference device with a record of what it was told to forget, as offsets in the first block.
+struct Discard {
+  int64_t offset, bytes;
+  bool operator==(const Discard&) const = default;
+};
+std::byte* block = nullptr;
+std::vector<Discard> discards;
+const kernels::DeviceTable& recording_table() {
+  static const kernels::DeviceTable table = [] {
+    kernels::DeviceTable t = kernels::reference_device();
+    t.discard = [](kernels::ContextHandle*, void* memory, uint64_t bytes) {
+      auto* const at = static_cast<std::byte*>(memory);
+      if (block == nullptr) block = at;
+      discards.push_back({at - block, int64_t(bytes)});
+      return kernels::kOk;
+    };
+    return t;
+  }();
+  return table;
+}
+
+TEST(Arena, TellsTheDeviceWhatItNeedsNoMore) {
+  const auto told = [] { return std::exchange(discards, {}); };
+  using Discards = std::vector<Discard>;
+  discards.clear();
+  block = nullptr;
+  Device device(recording_table(), {}, {.arena_bytes = 10 * kUnit});
+  Arena& arena = device.arena();
+  EXPECT_EQ(told(), (Discards{{0, 10 * kUnit}}));
+
+  const Tensor kept = arena.bottom(1, 16, DType::kF32);
+  const Arena::Mark mark = arena.mark();
+  (void)arena.bottom(2, 16, DType::kF32);
+  Tensor a = arena.top(1, 16, DType::kF32), b = arena.top(2, 16, DType::kF32);
+  EXPECT_EQ(told(), Discards{});
+  arena.rewind(mark);
+  EXPECT_EQ(told(), (Discards{{kUnit, 2 * kUnit}}));
+  arena.rewind(mark);  // nothing is above it
+  a = {};              // its younger neighbour is in use
+  EXPECT_EQ(told(), Discards{});
+  b = {};
+  EXPECT_EQ(told(), (Discards{{7 * kUnit, 3 * kUnit}}));
+}
+
+TEST(Arena, OfADeviceHasTheSizeThatWasAskedForOrAllItsMemory) {
+  Device small(kernels::reference_device(), {}, {.arena_bytes = 10 * kUnit});
+  EXPECT_TRUE(support::throws_with<DeviceError>(
+      "do not fit", [&] { (void)small.arena().top(11, 16, DType::kF32); }));
+
+  const auto whole = make_reference_device();
+  const int64_t half = int64_t(whole->info().memory_total) / 2;
+  EXPECT_EQ(whole->arena().bottom(1, half, DType::kBF16).cols(), half);
+  EXPECT_TRUE(support::throws_with<DeviceError>(
+      "do not fit", [&] { (void)whole->arena().bottom(1, half, DType::kBF16); }));
+}
+
+TEST(Arena, OfNoBytesIsRefused) {
+  const auto device = make_reference_device();
+  EXPECT_TRUE(support::throws_with<InvalidArgument>("arena: 0 bytes",
+                                                    [&] { Arena(device->compute(), 0); }));
+}
+
 TEST(Tensor, ViewsSelectRowsAndColumnsOfTheSameMemory) {
-  Arena arena(100 * kUnit);
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 100 * kUnit);
   const Tensor t = arena.bottom(3, 4, DType::kF64);
   for (int i = 0; i < 12; ++i) t.data<double>()[i] = i;
 
@@ -133,20 +203,6 @@ TEST(Tensor, ViewsSelectRowsAndColumnsOfTheSameMemory) {
                                                     [&] { (void)t.reshaped(5, 3); }));
   EXPECT_TRUE(support::throws_with<InvalidArgument>("reshape: (2, 2) to (1, 4)",
                                                     [&] { (void)part.reshaped(1, 4); }));
-}
-
-TEST(Device, IsMadeByNameAndRefusesWhatItHasNot) {
-  EXPECT_EQ(make_device("reference", 4)->name(), "reference");
-  EXPECT_EQ(make_device("reference", 4)->pool().threads(), 1);
-  EXPECT_EQ(make_device("cpu", 2)->pool().threads(), 2);
-  EXPECT_EQ(make_device("auto", 1)->name(), "cpu");
-  EXPECT_TRUE(support::throws_with<InvalidArgument>("train.device: got tpu",
-                                                    [] { (void)make_device("tpu", 1); }));
-  EXPECT_NO_THROW(make_device("reference", 1)->check_supports(DType::kF64));
-  EXPECT_TRUE(support::throws_with<InvalidArgument>(
-      "device cpu: computes in f32, not f64; train.precision fp64 needs train.device reference",
-      [] { make_device("cpu", 1)->check_supports(DType::kF64); }));
-  EXPECT_FALSE(cpu_numerics_fingerprint().empty());
 }
 
 }  // namespace

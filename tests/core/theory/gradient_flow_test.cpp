@@ -14,12 +14,12 @@ namespace {
 
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.same_shape(b) && a.is_contiguous() && b.is_contiguous() &&
-         std::memcmp(a.raw(), b.raw(), size_t(a.numel() * size_of(a.dtype()))) == 0;
+         std::memcmp(a.address(), b.address(), size_t(a.numel() * size_of(a.dtype()))) == 0;
 }
 
 // a - factor b, in its own memory.
 Tensor difference(const Tensor& a, const Tensor& b, double factor) {
-  const Tensor out = autograd::allocate_flat(a.numel(), a.dtype()).reshaped(a.rows(), a.cols());
+  const Tensor out = support::zeros(a.rows(), a.cols(), a.dtype());
   visit_float(a.dtype(), [&]<class T>() {
     for (int64_t i = 0; i < a.numel(); ++i)
       out.data<T>()[i] = T(double(a.data<T>()[i]) - factor * double(b.data<T>()[i]));
@@ -167,23 +167,22 @@ std::vector<double> stream_gradients_of_linear_blocks(const std::string& topolog
   constexpr int kBlocks = 24;
   constexpr int64_t kWidth = 512, kTokens = 256;
   const Draws draws = draw({.blocks = 0, .tokens = kTokens, .width = kWidth, .seed = 19});
-  ParameterStore store(DType::kF32);
+  const auto device = tensor::make_cpu_device(1);
+  ParameterStore store(*device, DType::kF32);
   std::vector<const Parameter*> weights;
   for (int k = 1; k <= kBlocks; ++k)
     weights.push_back(&store.add(join("w", k), Role::kFeedForwardOut, {kWidth, kWidth}));
   store.freeze();
-  const Tensor flat = autograd::allocate_flat(store.size(), DType::kF32);
+  const Tensor flat = support::zeros(1, store.size(), DType::kF32);
   store.bind_gradients(flat);
   for (const Parameter* w : weights) {
     const PhiloxStream stream(20, w->name);
     for (int64_t i = 0; i < w->numel(); ++i)
       w->value.data<float>()[i] = float(stream.normal(uint64_t(i)) / std::sqrt(double(kWidth)));
   }
-  const StubStack stack(topology, {}, kBlocks, kWidth);
-  const auto device = tensor::make_cpu_device(1);
+  const StubStack stack(*device, topology, {}, kBlocks, kWidth);
   Tape tape(*device, DType::kF32, {});
-  const Tensor zeros =
-      autograd::allocate_flat(kTokens * kWidth, DType::kF32).reshaped(kTokens, kWidth);
+  const Tensor zeros = support::zeros(kTokens, kWidth, DType::kF32);
 
   std::vector<Var> taps;
   const auto tap = [&](topology::State state) {

@@ -7,6 +7,7 @@
 
 #include "core/base/philox.h"
 #include "tests/core/theory/measures.h"
+#include "tests/support/random_tensor.h"
 
 namespace fathom::theory {
 namespace {
@@ -37,12 +38,11 @@ std::vector<observe::SampleRange> shards() {
   return all;
 }
 
-void add_sums(InitialModel& out, const observe::LayerProbe& probe, size_t shard_count) {
-  std::vector<double> flat;
-  for (size_t i = 0; i < shard_count; ++i)
-    flat.insert(flat.end(), probe.sums(i).begin(), probe.sums(i).end());
+// (shards, blocks * kBlockSums)
+void add_sums(InitialModel& out, const Tensor& by_shard) {
   const std::vector<observe::BlockSums> sums =
-      observe::add_shards(flat, int64_t(shard_count), int64_t(out.blocks.size()));
+      observe::add_shards(std::span(by_shard.data<double>(), size_t(by_shard.numel())),
+                          by_shard.rows(), int64_t(out.blocks.size()));
   out.sums.resize(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     out.sums[i].tokens += sums[i].tokens;
@@ -67,37 +67,40 @@ void add_gradients(InitialModel& out, const ParameterStore& store) {
 
 void add_seed(InitialModel& out, const model::ModelConfig& config, Device& device, uint64_t seed,
               Direction direction) {
-  model::Transformer model(config, DType::kF32);
+  model::Transformer model(config, device, DType::kF32);
   model.initialise(seed);
   ParameterStore& store = model.parameters();
-  const Tensor gradients = autograd::allocate_flat(store.size(), DType::kF32);
+  const Tensor gradients = support::zeros(1, store.size(), DType::kF32);
   store.bind_gradients(gradients);
 
   const std::vector<data::TokenPair> pairs = random_pairs(seed);
   const data::Dataset data = data::Dataset::from_pairs(pairs, false);
   std::vector<int64_t> order(kSentences);
   std::iota(order.begin(), order.end(), 0);
-  const data::PackedBatch batch = data::pack(data, order);
+  const data::PackedBatch packed = data::pack(data, order);
   const std::vector<observe::SampleRange> ranges = shards();
   out.blocks = model.blocks();
-  observe::LayerProbe probe(out.blocks, ranges);
+  const Tensor sums = support::zeros(int64_t(ranges.size()),
+                                     int64_t(out.blocks.size()) * observe::kBlockSums, DType::kF64);
+  observe::LayerProbe probe(device.compute(), out.blocks, ranges, sums);
   const bool is_recording = direction == Direction::kForwardAndBackward;
-  Tape tape(device, DType::kF32, {.recording = is_recording, .dropping = false, .dropout = {}});
+  Tape tape(device, DType::kF32, {.recording = is_recording, .training = false, .dropout = {}});
   // Transformer::losses, taken apart to see the decoder's output.
-  const Var memory = model.encode(tape, batch.source, batch.source_position, batch.source_rows(),
-                                  batch.source_segments, &probe);
-  const model::StackPass pass{.segments = &batch.target_segments,
-                              .rows = batch.target_rows(),
-                              .causal = true,
-                              .memory = memory,
-                              .memory_segments = &batch.source_segments};
-  const Var y = model.decode(tape, batch.decoder_input, batch.target_position, pass, &probe);
+  const model::DeviceBatch batch = model::upload(tape, packed, kInitialVocabulary);
+  const model::PackedRows& target = batch.target;
+  const Var memory = model.encode(tape, batch.source, &probe);
+  const model::BlockInput input{.segments = target.segments(),
+                                .rows = target.ids(),
+                                .causal = true,
+                                .memory = memory,
+                                .memory_segments = batch.source.segments()};
+  const Var y = model.decode(tape, target.tokens, target.position, target.longest, input, &probe);
   const ops::TokenLosses losses = ops::linear_cross_entropy(
-      y, store.find("embedding.weight"), batch.target, 0, 1 / double(batch.target.size()));
+      y, store.find("embedding.weight"), batch.targets, 0, 1 / double(batch.targets.numel()));
   out.output_variance += mean_square(y.value()) / kSeeds;
   for (int64_t t = 0; t < losses.nll.numel(); ++t)
     out.nll += double(losses.nll.data<float>()[t]) / double(losses.nll.numel() * kSeeds);
-  add_sums(out, probe, ranges.size());
+  add_sums(out, sums);
   if (!is_recording) return;
   tape.backward(losses.loss);
   add_gradients(out, store);

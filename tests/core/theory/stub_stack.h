@@ -12,6 +12,7 @@
 #include "core/model/init.h"
 #include "core/observe/layer_probe.h"
 #include "core/topology/registry.h"
+#include "tests/support/random_tensor.h"
 
 namespace fathom::theory {
 
@@ -21,7 +22,7 @@ using Options = std::map<std::string, std::string>;
 inline Tensor normal_matrix(int64_t rows, int64_t cols, double sd, uint64_t seed,
                             const std::string& purpose, DType dtype = DType::kF32) {
   const PhiloxStream stream(seed, purpose);
-  const Tensor t = autograd::allocate_flat(rows * cols, dtype).reshaped(rows, cols);
+  const Tensor t = support::zeros(rows, cols, dtype);
   visit_float(dtype, [&]<class T>() {
     for (int64_t i = 0; i < rows * cols; ++i) t.data<T>()[i] = T(sd * stream.normal(uint64_t(i)));
   });
@@ -61,13 +62,15 @@ struct Pass {
 
 class StubStack {
  public:
-  StubStack(const std::string& topology, const Options& options, int blocks, int64_t width,
-            DType dtype = DType::kF32)
-      : topology_(topology::make_topology(topology, options)), store_(dtype), blocks_(blocks) {
+  StubStack(Device& device, const std::string& topology, const Options& options, int blocks,
+            int64_t width, DType dtype = DType::kF32)
+      : topology_(topology::make_topology(topology, options)),
+        store_(device, dtype),
+        blocks_(blocks) {
     for (int k = 1; k <= blocks; ++k) topology_->declare_block(store_, context(k), width);
     topology_->declare_final(store_, topology::StackKind::kEncoder, width);
     store_.freeze();
-    gradients_ = autograd::allocate_flat(store_.size(), dtype);
+    gradients_ = support::zeros(1, store_.size(), dtype);
     store_.bind_gradients(gradients_);
     model::ModelConfig config;
     config.width = width;
@@ -114,7 +117,7 @@ struct StubRun {
   StubRun(const std::string& topology, const Options& options, const Draws& draws,
           bool on_reference = false)
       : device(on_reference ? tensor::make_reference_device() : tensor::make_cpu_device(1)),
-        stack(topology, options, int(draws.branches.size()), draws.embedding.cols(),
+        stack(*device, topology, options, int(draws.branches.size()), draws.embedding.cols(),
               draws.embedding.dtype()),
         tape(*device, draws.embedding.dtype(), {}),
         pass(stack.forward(tape, draws)) {}

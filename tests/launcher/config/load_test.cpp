@@ -165,10 +165,6 @@ TEST(Load, RefusesWhatIsNotAvailable) {
        "model.recompute_activations: got true, which is not available: activations are always "
        "kept; "
        "available: false"},
-      {"train: {precision: bf16}",
-       "train.precision: got bf16, which is not available: it needs device cuda, which this "
-       "program "
-       "does not have yet; available: fp32, fp64"},
       {"train: {device: cuda}",
        "train.device: got cuda, which is not available: this program has no GPU kernels yet; "
        "available: auto, cpu, reference"},

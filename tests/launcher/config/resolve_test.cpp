@@ -163,7 +163,9 @@ TEST(Shards, HoldTheBatchUnderTree) {
 TEST(Train, DoublePrecisionIsForTheReference) {
   EXPECT_EQ(
       refusal("train:\n  precision: fp64\n"),
-      "c.yaml:2: train.precision: got fp64, allowed fp32, or fp64 with train.device: reference");
+      "c.yaml:2: train.precision: got fp64, allowed fp32, or fp64 and bf16 with train.device: "
+      "reference");
+  EXPECT_EQ(parse("train: {precision: bf16, device: reference}").train.precision, Precision::kBf16);
   EXPECT_EQ(parse("train: {precision: fp64, device: reference}").train.precision, Precision::kFp64);
 }
 

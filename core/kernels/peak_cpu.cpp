@@ -1,4 +1,4 @@
-#include "core/tensor/peak.h"
+#include "core/kernels/peak_cpu.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-namespace fathom::tensor {
+namespace fathom::kernels::cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -72,4 +72,4 @@ double measured_peak_flops(int threads) {
   return sum;
 }
 
-}  // namespace fathom::tensor
+}  // namespace fathom::kernels::cpu

@@ -1,0 +1,102 @@
+// What a device says of itself, and how it is chosen.
+#include "core/tensor/device.h"
+
+#include <gtest/gtest.h>
+
+#include "core/kernels/devices.h"
+#include "tests/support/expect_error.h"
+
+namespace fathom::tensor {
+namespace {
+
+TEST(Device, IsMadeByNameAndRefusesUnknownOnes) {
+  EXPECT_EQ(make_device("reference", 4)->name(), "reference");
+  EXPECT_EQ(make_device("cpu", 2)->name(), "cpu");
+  EXPECT_EQ(make_device("auto", 1)->name(), "cpu");
+  for (const char* name : {"tpu", "cuda", ""})
+    EXPECT_TRUE(support::throws_with<InvalidArgument>(
+        join("train.device: got ", name, ", this build has auto, cpu and reference"),
+        [&] { (void)make_device(name, 1); }));
+}
+
+TEST(Device, SaysWhichTypesItComputesIn) {
+  const auto reference = make_reference_device(), cpu = make_cpu_device(1);
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16})
+    EXPECT_NO_THROW(reference->check_supports(dtype));
+  EXPECT_NO_THROW(cpu->check_supports(DType::kF32));
+  EXPECT_TRUE(
+      support::throws_with<InvalidArgument>("device reference: does not compute in i32",
+                                            [&] { reference->check_supports(DType::kI32); }));
+  for (const char* type : {"f64", "bf16"})
+    EXPECT_TRUE(support::throws_with<InvalidArgument>(
+        join("device cpu: does not compute in ", type,
+             "; train.precision fp64 and bf16 need train.device reference"),
+        [&] { cpu->check_supports(type[0] == 'f' ? DType::kF64 : DType::kBF16); }));
+}
+
+TEST(Device, NamesWhatDecidesItsBitsAndThreadsDoNot) {
+  const std::string reference = make_reference_device()->numerics(),
+                    cpu = make_cpu_device(1)->numerics();
+  EXPECT_FALSE(reference.empty());
+  EXPECT_FALSE(cpu.empty());
+  EXPECT_NE(reference, cpu);
+  for (const int threads : {2, 3, 8}) EXPECT_EQ(make_cpu_device(threads)->numerics(), cpu);
+}
+
+TEST(Device, KnowsItsMemoryAndThatTheHostReachesIt) {
+  for (const auto& device : {make_reference_device(), make_cpu_device(1)}) {
+    const kernels::DeviceInfo info = device->info();
+    EXPECT_EQ(info.is_host_accessible, 1);
+    EXPECT_GT(info.memory_total, uint64_t{64} << 20);
+    EXPECT_GT(info.memory_free, 0u);
+    EXPECT_GT(info.memory_used, 0u);
+    EXPECT_LT(info.memory_free, info.memory_total);
+    EXPECT_LT(info.memory_used, info.memory_total);
+  }
+}
+
+TEST(Device, HasAPeak) {
+  for (const auto& device : {make_reference_device(), make_cpu_device(1)})
+    EXPECT_GT(device->peak_flops(DType::kF32), 1e6);
+}
+
+TEST(Device, HasOneContextOfEachKind) {
+  const auto device = make_reference_device();
+  Context *const compute = &device->compute(), *const communication = &device->communication(),
+                 *const copies = &device->copies();
+  EXPECT_NE(compute, communication);
+  EXPECT_NE(compute, copies);
+  EXPECT_NE(communication, copies);
+  EXPECT_EQ(&device->communication(), communication);
+  EXPECT_EQ(&device->copies(), copies);
+  EXPECT_EQ(&compute->device(), device.get());
+}
+
+TEST(Device, CannotBeMadeOfNoThreads) {
+  EXPECT_TRUE(support::throws_with<DeviceError>("needs at least 1 thread, got 0",
+                                                [] { (void)make_cpu_device(0); }));
+}
+
+TEST(Device, ThatTheHostCannotReachRefusesHostFunctions) {
+  kernels::DeviceTable table = kernels::reference_device();
+  table.call = nullptr;
+  Device device(table, {});
+  EXPECT_TRUE(support::throws_with<DeviceError>("reference: host functions cannot reach",
+                                                [&] { device.compute().call([] {}); }));
+}
+
+TEST(DeviceTable, OfTheHostDevicesIsComplete) {
+  for (const kernels::DeviceTable* table : {&kernels::reference_device(), &kernels::cpu_device()}) {
+    EXPECT_EQ(table->version, kernels::kDeviceTableVersion);
+    EXPECT_EQ(table->bytes, sizeof(kernels::DeviceTable));
+    size_t count = 0;
+    kernels::for_each_kernel([&](const char* name, auto member) {
+      EXPECT_NE(table->kernels.*member, nullptr) << name;
+      ++count;
+    });
+    EXPECT_EQ(count * sizeof(void*), sizeof(kernels::Kernels));
+  }
+}
+
+}  // namespace
+}  // namespace fathom::tensor

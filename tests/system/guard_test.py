@@ -1,0 +1,105 @@
+"""Everything runs on the guard device with the cpu device's bits: common code keeps the contract of
+devices. The guard's memory is out of the host's reach and its queues run as late, or as early, as
+the contract allows; see tests/support/guard_device/guard_device.cpp.
+
+GUARD_DEVICE names the library.
+"""
+import json
+import os
+import unittest
+
+import fathom
+
+GUARD = os.path.abspath(os.environ.get("GUARD_DEVICE",
+                                       "build/release/lib/libfathom_guard_device.so"))
+SCHEDULES = ("late", "early:0", "early:1", "early:2")
+
+
+class Guard(fathom.TestCase):
+    def guarded(self, schedule="late", **more):
+        return fathom.environment(FATHOM_DEVICE_LIBRARY=GUARD, FATHOM_GUARD_SCHEDULE=schedule,
+                                  **more)
+
+    def test_training_gives_the_bits_of_the_cpu_on_any_number_of_ranks(self):
+        golden = self.run_directory("cpu")
+        self.train(golden, "train.max_steps=12")
+        for schedule in SCHEDULES:
+            # One rank has nothing to overlap; without overlap only the compute context matters.
+            for ranks, overlap in ((1, "off"), (2, "on"), (3, "on"), (3, "off")):
+                if overlap == "on" or schedule in ("late", "early:0"):
+                    with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
+                        run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
+                        self.train(run, "train.max_steps=12", f"dist.overlap={overlap}",
+                                   "dist.bucket_mb=0.004", ranks=ranks,
+                                   env=self.guarded(schedule))
+                        self.assert_same_run(golden, run)
+
+    def test_fast_reduction_gives_the_bits_of_the_cpu(self):
+        config = self.write_config("fast", batch={"micro_tokens": 200})
+        for ranks in (1, 2, 3):
+            golden = self.run_directory(f"cpu-{ranks}")
+            self.train(golden, "train.max_steps=8", "dist.reduction=fast", ranks=ranks,
+                       config=config)
+            for schedule in ("late", "early:1"):
+                with self.subTest(schedule=schedule, ranks=ranks):
+                    run = self.run_directory(f"{schedule}-{ranks}")
+                    self.train(run, "train.max_steps=8", "dist.reduction=fast", "dist.overlap=on",
+                               ranks=ranks, config=config, env=self.guarded(schedule))
+                    self.assert_same_run(golden, run)
+
+    def test_a_run_goes_on_from_one_device_to_the_other(self):
+        golden = self.run_directory("cpu")
+        self.train(golden, "train.max_steps=12")
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                run = self.run_directory(schedule)
+                self.train(run, "train.max_steps=4", env=self.guarded(schedule))
+                self.train(run, "train.max_steps=8")
+                self.train(run, "train.max_steps=12", ranks=2, env=self.guarded(schedule))
+                self.assert_same_state(golden, run)
+                self.assertEqual(golden.losses(), run.losses())
+
+    def test_probe_evaluate_and_translate_say_the_same(self):
+        run = self.run_directory("run")
+        self.train(run)
+        source = (self.directory / "corpus" / "test.xx").read_text(encoding="utf-8")
+        gradients = self.directory / "gradients"
+        for words, stdin in ((("probe", self.config), None),
+                             (("probe", run.path), None),
+                             (("evaluate", run.path, "--split", "test"), None),
+                             (("translate", run.path), source)):
+            golden = self.fathom(*words, stdin=stdin)
+            self.assertTrue(golden.stdout)
+            for schedule in ("late", "early:0"):
+                with self.subTest(words=words, schedule=schedule):
+                    result = self.fathom(*words, stdin=stdin, env=self.guarded(schedule))
+                    self.assertEqual(golden.stdout, result.stdout)
+        self.fathom("probe", run.path, "--out", gradients)
+        self.fathom("probe", run.path, "--out", f"{gradients}-guard", env=self.guarded())
+        self.assert_same_state(gradients, f"{gradients}-guard")
+
+    def waits(self, run, steps, *overrides):
+        """How often a run of so many steps waited for its device."""
+        report = self.directory / "report"
+        report.unlink(missing_ok=True)
+        self.train(run, f"train.max_steps={steps}", "train.validate_every=0", *overrides,
+                   env=self.guarded(FATHOM_GUARD_REPORT=str(report)))
+        return json.loads(report.read_text(encoding="utf-8"))["waits"]
+
+    def test_the_host_waits_at_most_twice_a_step_whatever_the_depth(self):
+        for every, most in ((0, 1), (1, 2)):
+            per_step = []
+            for depth in ("E2D2", "E12D12"):
+                counts = [self.waits(self.run_directory(f"{depth}-{every}-{steps}"), steps,
+                                     f"model.depth={depth}",
+                                     f"monitoring.layer_statistics_every={every}")
+                          for steps in (2, 12)]
+                per_step.append((counts[1] - counts[0]) / 10)
+            with self.subTest(layer_statistics_every=every):
+                self.assertEqual(per_step[0], per_step[1])
+                self.assertGreaterEqual(per_step[0], 1)  # else nothing was counted
+                self.assertLessEqual(per_step[0], most)
+
+
+if __name__ == "__main__":
+    unittest.main()
