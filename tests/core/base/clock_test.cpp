@@ -1,0 +1,40 @@
+#include "core/base/clock.h"
+
+#include <cmath>
+#include <ctime>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace fathom {
+namespace {
+
+TEST(Clock, GoesOn) {
+  const double before = monotonic_seconds();
+  EXPECT_GE(monotonic_seconds(), before);
+  EXPECT_NEAR(wall_seconds(), double(std::time(nullptr)), 2);
+}
+
+TEST(DurationText, CountsBegunUnitsNot) {
+  EXPECT_EQ(duration_text(-5), "0 s");
+  EXPECT_EQ(duration_text(59.9), "59 s");
+  EXPECT_EQ(duration_text(60), "1 min");
+  EXPECT_EQ(duration_text(3599), "59 min");
+  EXPECT_EQ(duration_text(3 * 3600 + 12 * 60 + 59), "3 h 12 min");
+  EXPECT_EQ(duration_text(100 * 3600), "100 h 0 min");
+  EXPECT_EQ(duration_text(std::nan("")), "0 s");
+}
+
+TEST(ShortDurationText, IsRoundedAndNeverLong) {
+  EXPECT_EQ(short_duration_text(0), "0s");
+  EXPECT_EQ(short_duration_text(59.4), "59s");
+  EXPECT_EQ(short_duration_text(59.6), "1m00s");
+  EXPECT_EQ(short_duration_text(3725), "1h02m");
+  EXPECT_EQ(short_duration_text(2 * 86400 + 4 * 3600), "2d04h");
+  EXPECT_EQ(short_duration_text(std::nan("")), "?");
+  EXPECT_EQ(short_duration_text(-1), "?");
+  EXPECT_EQ(short_duration_text(std::numeric_limits<double>::infinity()), "?");
+}
+
+}  // namespace
+}  // namespace fathom
