@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/hash.h"
+
 namespace fathom {
 
 using PhiloxCounter = std::array<uint32_t, 4>;
@@ -25,21 +27,6 @@ using PhiloxKey = std::array<uint32_t, 2>;
     key[1] += kWeyl1;
   }
   return counter;
-}
-
-// Mixes 64 bits into 64 (the finaliser of splitmix64); used to derive keys from names and seeds.
-[[nodiscard]] constexpr uint64_t mix64(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
-// FNV-1a over the name, mixed.
-[[nodiscard]] constexpr uint64_t hash_name(std::string_view name) {
-  uint64_t h = 0xCBF29CE484222325u;
-  for (const char c : name) h = (h ^ uint8_t(c)) * 0x100000001B3u;
-  return mix64(h);
 }
 
 // A stream of independent numbers for one purpose: `PhiloxStream(seed,
