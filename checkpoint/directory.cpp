@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,23 +27,22 @@ fs::path follow_own_link(const fs::path& path) {
           " is a symbolic link of another user; remove it");
   std::error_code error;
   fs::path target = fs::canonical(path, error);
-  if (error) fail_io("following", path, error.value());
+  if (error) fail_io(kPlace, "following", path, error.value(), Access::kReading);
   return target;
 }
 
 // The whole life of a file in small: whatever would fail at the first save fails here, before
 // hours of training.
-void probe(const FileDescriptor& directory, const fs::path& path) {
+void probe(const Directory& directory) {
   const std::string name = temporary_name();
-  replace_file(directory, path, name, "probe\n");
-  if (::unlinkat(directory.get(), name.c_str(), 0) != 0) fail_io("deleting", path / name, errno);
+  directory.replace(name, "probe\n");
+  if (!directory.remove(name)) fail_io(kPlace, "deleting", directory.path() / name, errno);
 }
 
-// Out of sight first, so that a kill halfway leaves no damaged checkpoint behind.
-bool remove_checkpoint(const FileDescriptor& directory, const std::string& name) {
+// Out of sight first, so that a kill or a power loss halfway leaves no damaged checkpoint behind.
+bool remove_checkpoint(const Directory& directory, const std::string& name) {
   const std::string aside = temporary_name();
-  if (::renameat(directory.get(), name.c_str(), directory.get(), aside.c_str()) != 0) return false;
-  return remove_tree(directory, aside);
+  return directory.rename(name, aside) && directory.remove(aside);
 }
 
 bool is_better(const Metric& a, const Metric& b) {
@@ -79,13 +77,13 @@ CheckpointDirectory CheckpointDirectory::open_for_writing(const fs::path& run_di
                                                           const RunLock& lock) {
   const fs::path named = run_directory / kDirectoryName;
   if (::mkdir(named.c_str(), 0777) != 0 && errno != EEXIST)
-    fail_io("creating directory", named, errno);
+    fail_io(kPlace, "creating directory", named, errno);
   const fs::path path = follow_own_link(named);
-  const FileDescriptor directory = open_directory(path);
+  const Directory directory(kPlace, path);
   lock.require_mine();
-  for (const std::string& name : list_names(path))
-    if (name.starts_with(kTemporaryPrefix)) remove_tree(directory, name);
-  probe(directory, path);
+  for (const std::string& name : directory.names())
+    if (name.starts_with(kTemporaryPrefix)) directory.remove(name);
+  probe(directory);
   return CheckpointDirectory(path, &lock);
 }
 
@@ -93,10 +91,10 @@ std::vector<Entry> CheckpointDirectory::list() const {
   std::error_code error;
   const bool exists = fs::exists(path_, error);
   // A directory that cannot be looked into is not an empty one: a run would start anew over it.
-  if (error) fail_io("looking for", path_, error.value());
+  if (error) fail_io(kPlace, "looking for", path_, error.value(), Access::kReading);
   if (!exists) return {};
   std::vector<Entry> entries;
-  for (const std::string& name : list_names(path_))
+  for (const std::string& name : Directory(kPlace, path_, Directory::Links::kFollow).names())
     if (const std::optional<int64_t> step = parse_step_name(name))
       entries.push_back({*step, path_ / name});
   std::sort(entries.begin(), entries.end(),
@@ -161,7 +159,7 @@ void CheckpointDirectory::retain(const Entry& saved, const Retention& retention,
       result.warnings.emplace_back(e.what());
     }
   }
-  const FileDescriptor directory = open_directory(path_);
+  const Directory directory(kPlace, path_);
   const std::vector<const Manifest*> ranked = by_metric(manifests);
   point_hints(directory, saved, ranked.empty() ? nullptr : ranked.front(), result);
 
@@ -183,11 +181,11 @@ void CheckpointDirectory::retain(const Entry& saved, const Retention& retention,
   }
 }
 
-void CheckpointDirectory::point_hints(const FileDescriptor& directory, const Entry& saved,
+void CheckpointDirectory::point_hints(const Directory& directory, const Entry& saved,
                                       const Manifest* best, Saved& result) const {
   try {
-    replace_file(directory, path_, "latest", step_name(saved.step) + "\n");
-    if (best != nullptr) replace_file(directory, path_, "best", step_name(best->step) + "\n");
+    directory.replace("latest", step_name(saved.step) + "\n");
+    if (best != nullptr) directory.replace("best", step_name(best->step) + "\n");
   } catch (const IoError& e) {
     result.warnings.emplace_back(e.what());
   }
@@ -196,12 +194,12 @@ void CheckpointDirectory::point_hints(const FileDescriptor& directory, const Ent
 std::vector<fs::path> CheckpointDirectory::discard_after(int64_t step) {
   require(lock_ != nullptr, "checkpoint: ", path_.string(), " was opened for reading only");
   lock_->require_mine();
-  const FileDescriptor directory = open_directory(path_);
+  const Directory directory(kPlace, path_);
   std::vector<fs::path> deleted;
   for (const Entry& entry : list()) {
     if (entry.step <= step) continue;
     if (!remove_checkpoint(directory, entry.path.filename().string()))
-      fail_io("deleting", entry.path, errno);
+      fail_io(kPlace, "deleting", entry.path, errno);
     deleted.push_back(entry.path);
   }
   return deleted;

@@ -79,7 +79,7 @@ class CheckpointDirectory {
  private:
   explicit CheckpointDirectory(std::filesystem::path path, const RunLock* lock)
       : path_(std::move(path)), lock_(lock) {}
-  void point_hints(const FileDescriptor& directory, const Entry& saved, const Manifest* best,
+  void point_hints(const Directory& directory, const Entry& saved, const Manifest* best,
                    Saved& result) const;
   void retain(const Entry& saved, const Retention& retention, Saved& result) const;
 

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/hash.h"
 #include "core/base/error.h"
+#include "core/base/hash.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -17,8 +17,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kHashKey = "\"manifest_xxh3_128\": \"";
 constexpr size_t kHashDigits = 32;
 constexpr int kMaxDepth = 32;
-
-std::string hash_text(std::string_view text) { return xxh3_128(std::as_bytes(std::span(text))); }
 
 // nlohmann's parser keeps the last of two equal keys and has no limit on depth.
 Json parse_strictly(std::string_view text) {
@@ -208,7 +206,7 @@ void check_own_hash(std::string text) {
   const size_t at = key + kHashKey.size();
   const std::string stored = text.substr(at, kHashDigits);
   text.replace(at, kHashDigits, kHashDigits, '0');
-  const std::string actual = hash_text(text);
+  const std::string actual = xxh3_128(text);
   require(stored == actual, "its own hash is ", actual, ", it says ", stored);
 }
 
@@ -247,7 +245,7 @@ std::string to_json(const Manifest& m) {
             " bytes, allowed are ", kMaxManifestBytes);
     const size_t key = text.rfind(kHashKey);
     require(text.find(kHashKey) == key, "provenance must not have a key manifest_xxh3_128");
-    text.replace(key + kHashKey.size(), kHashDigits, hash_text(text));
+    text.replace(key + kHashKey.size(), kHashDigits, xxh3_128(text));
     return text;
   } catch (const Json::exception& e) {
     fail("checkpoint: manifest of step ", m.step, " cannot be written: ", e.what());

@@ -1,30 +1,25 @@
 #include "checkpoint/owner.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 #include <fstream>
+#include <sstream>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/system.h"
 
 namespace fathom::checkpoint {
 namespace {
 
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
+constexpr const char* kUnknownHost = "unknown";
 
 // Field 22 of /proc/<pid>/stat; 0 if it cannot be read.
 int64_t process_start(int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::ifstream file(join("/proc/", pid, "/stat"));
   std::string text;
   std::getline(file, text);
   const size_t name_end = text.rfind(')');  // the command's name may hold spaces
@@ -35,13 +30,6 @@ int64_t process_start(int64_t pid) {
   return fields ? std::atoll(field.c_str()) : 0;
 }
 
-std::string duration_text(int64_t seconds) {
-  seconds = std::max<int64_t>(seconds, 0);
-  if (seconds < 60) return join(seconds, " s");
-  if (seconds < 3600) return join(seconds / 60, " min");
-  return join(seconds / 3600, " h ", seconds % 3600 / 60, " min");
-}
-
 }  // namespace
 
 Owner this_process(const std::string& job_id, int64_t token) {
@@ -49,25 +37,18 @@ Owner this_process(const std::string& job_id, int64_t token) {
           .pid = ::getpid(),
           .process_start = process_start(::getpid()),
           .job_id = job_id,
-          .since = std::time(nullptr),
+          .since = int64_t(wall_seconds()),
           .token = token,
           .nonce = std::to_string(random_bits()),
           .locked = true,
           .released = false};
 }
 
-std::optional<Owner> read_owner(const FileDescriptor& run_directory,
-                                const std::filesystem::path& path) {
-  const FileDescriptor file(
-      ::openat(run_directory.get(), kOwnerName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno == ENOENT) return std::nullopt;
-  if (file.get() < 0) fail_io("opening", path / kOwnerName, errno);
-  std::string text(4096, '\0');
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  if (size < 0) fail_io("reading", path / kOwnerName, errno);
-  text.resize(size_t(size));
+std::optional<Owner> read_owner(const Directory& run_directory) {
+  const std::optional<std::string> text = run_directory.read_if_there(kOwnerName, 4096);
+  if (!text) return std::nullopt;
   try {
-    const auto j = nlohmann::json::parse(text);
+    const auto j = nlohmann::json::parse(*text);
     return Owner{.host = j.at("host").get<std::string>(),
                  .pid = j.at("pid").get<int64_t>(),
                  .process_start = j.at("process_start").get<int64_t>(),
@@ -79,23 +60,22 @@ std::optional<Owner> read_owner(const FileDescriptor& run_directory,
                  .released = j.at("released").get<bool>()};
   } catch (const nlohmann::json::exception&) {
     Owner unknown;
-    unknown.host = "unknown";
+    unknown.host = kUnknownHost;
     return unknown;
   }
 }
 
-void write_owner(const FileDescriptor& run_directory, const std::filesystem::path& path,
-                 const Owner& owner) {
+void write_owner(const Directory& run_directory, const Owner& owner) {
   const nlohmann::ordered_json j = {
       {"host", owner.host},   {"pid", owner.pid},       {"process_start", owner.process_start},
       {"job", owner.job_id},  {"since", owner.since},   {"fencing_token", owner.token},
       {"nonce", owner.nonce}, {"locked", owner.locked}, {"released", owner.released}};
-  replace_file(run_directory, path, kOwnerName,
-               j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  run_directory.replace(kOwnerName,
+                        j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 bool may_be_alive(const Owner& owner) {
-  if (owner.host != host_name()) return true;
+  if (owner.host != host_name() || owner.host == kUnknownHost) return true;
   if (owner.pid <= 0 || (::kill(pid_t(owner.pid), 0) != 0 && errno == ESRCH)) return false;
   const int64_t start = process_start(owner.pid);
   return start == 0 || owner.process_start == 0 || start == owner.process_start;
@@ -104,7 +84,7 @@ bool may_be_alive(const Owner& owner) {
 std::string describe(const Owner& owner) {
   return join("host ", owner.host, ", pid ", owner.pid,
               owner.job_id.empty() ? "" : ", job " + owner.job_id, ", since ",
-              duration_text(std::time(nullptr) - owner.since));
+              duration_text(wall_seconds() - double(owner.since)));
 }
 
 }  // namespace fathom::checkpoint

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 
-#include "checkpoint/files.h"
+#include "core/base/file.h"
 
 namespace fathom::checkpoint {
 
@@ -29,12 +28,10 @@ struct Owner {
 
 // Nothing if there is no such file. One that cannot be parsed counts as an unknown host's.
 // IoError.
-[[nodiscard]] std::optional<Owner> read_owner(const FileDescriptor& run_directory,
-                                              const std::filesystem::path& path);
+[[nodiscard]] std::optional<Owner> read_owner(const Directory& run_directory);
 
 // Replaces the file in one step. IoError.
-void write_owner(const FileDescriptor& run_directory, const std::filesystem::path& path,
-                 const Owner& owner);
+void write_owner(const Directory& run_directory, const Owner& owner);
 
 // False only if it ran on this host and is certainly gone.
 [[nodiscard]] bool may_be_alive(const Owner& owner);

@@ -6,8 +6,9 @@
 #include <new>
 
 #include "checkpoint/h5_image.h"
-#include "checkpoint/hash.h"
 #include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -36,13 +37,13 @@ int64_t find_non_finite(std::span<const std::byte> bytes, Bits exponent) {
   return -1;
 }
 
-Manifest read_held_manifest(const FileDescriptor& directory, const std::filesystem::path& path) {
-  const int64_t size = regular_file_size(directory, path, kManifestName);
+Manifest read_held_manifest(const Directory& directory) {
+  const std::filesystem::path& path = directory.path();
+  const int64_t size = regular_file_size(directory, kManifestName);
   require<CheckpointError>(size <= kMaxManifestBytes, "checkpoint ", path.string(), ": ",
                            kManifestName, " has ", size, " bytes, allowed are ", kMaxManifestBytes);
-  const Bytes text = read_file(directory, path, kManifestName, size);
-  Manifest manifest = parse_manifest(
-      {reinterpret_cast<const char*>(text.span().data()), text.size()}, path.string());
+  const Bytes text = read_regular_file(directory, kManifestName, size);
+  Manifest manifest = parse_manifest(as_text(text.span()), path.string());
   const std::string name = path.filename().string();
   require<CheckpointError>(!name.starts_with("step-") || name == step_name(manifest.step),
                            "checkpoint ", path.string(), ": its manifest is of step ",
@@ -50,19 +51,20 @@ Manifest read_held_manifest(const FileDescriptor& directory, const std::filesyst
   return manifest;
 }
 
-FileDescriptor open_checkpoint_directory(const std::filesystem::path& path) {
+Directory open_checkpoint_directory(const std::filesystem::path& path) {
   try {
-    return open_directory(path);
+    return Directory(kPlace, path);
   } catch (const IoError& e) {
     throw CheckpointError(e.what());
   }
 }
 
-void refuse_other_files(const std::filesystem::path& path) {
+void refuse_other_files(const Directory& directory) {
   try {
-    for (const std::string& name : list_names(path))
+    for (const std::string& name : directory.names())
       require<CheckpointError>(name == kManifestName || name == kStateName, "checkpoint ",
-                               path.string(), ": ", name, " does not belong there; move it away");
+                               directory.path().string(), ": ", name,
+                               " does not belong there; move it away");
   } catch (const IoError& e) {
     throw CheckpointError(e.what());
   }
@@ -76,18 +78,18 @@ int64_t first_non_finite(std::span<const std::byte> bytes, ElementType type) {
 }
 
 Manifest read_manifest(const std::filesystem::path& directory) {
-  return read_held_manifest(open_checkpoint_directory(directory), directory);
+  return read_held_manifest(open_checkpoint_directory(directory));
 }
 
 Checkpoint Checkpoint::open(const std::filesystem::path& directory) try {
   Checkpoint c;
   c.path_ = directory.filename().empty() ? directory.parent_path() : directory;
   const std::string where = c.path_.string();
-  const FileDescriptor held = open_checkpoint_directory(c.path_);
-  c.manifest_ = read_held_manifest(held, c.path_);
-  refuse_other_files(c.path_);
+  const Directory held = open_checkpoint_directory(c.path_);
+  c.manifest_ = read_held_manifest(held);
+  refuse_other_files(held);
 
-  c.image_ = read_file(held, c.path_, kStateName, c.manifest_.state_bytes);
+  c.image_ = read_regular_file(held, kStateName, c.manifest_.state_bytes);
   const std::string hash = xxh3_128(c.image_.span());
   require<CheckpointError>(hash == c.manifest_.state_hash, "checkpoint ", where, ": ", kStateName,
                            " has hash ", hash, ", the manifest says ", c.manifest_.state_hash,

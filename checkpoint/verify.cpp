@@ -42,7 +42,7 @@ void limit_resources(const std::filesystem::path& path) {
   limit(RLIMIT_CORE, 0);
 }
 
-std::string read_to_end(const FileDescriptor& pipe) {
+std::string drain(const FileDescriptor& pipe) {
   std::string text;
   std::array<char, 1024> buffer;
   while (true) {
@@ -69,7 +69,8 @@ class SpawnActions {
 
 std::string verify(const std::filesystem::path& checkpoint, const std::filesystem::path& program) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_io("making a pipe for", program, errno);
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    fail_io(kPlace, "making a pipe for", program, errno, Access::kReading);
   const FileDescriptor from_child(ends[0]);
   FileDescriptor to_parent(ends[1]);
 
@@ -83,13 +84,13 @@ std::string verify(const std::filesystem::path& checkpoint, const std::filesyste
   pid_t child = -1;
   const int error =
       ::posix_spawn(&child, program.c_str(), actions.get(), nullptr, arguments.data(), environ);
-  if (error != 0) fail_io("starting", program, error);
+  if (error != 0) fail_io(kPlace, "starting", program, error, Access::kReading);
   to_parent = FileDescriptor();
-  std::string reason = read_to_end(from_child);
+  std::string reason = drain(from_child);
 
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail_io("waiting for", program, errno);
+    if (errno != EINTR) fail_io(kPlace, "waiting for", program, errno, Access::kReading);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
   while (!reason.empty() && reason.back() == '\n') reason.pop_back();
   if (WIFSIGNALED(status))

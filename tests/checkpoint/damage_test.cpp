@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "checkpoint/hash.h"
 #include "core/base/error.h"
+#include "core/base/hash.h"
 #include "tests/checkpoint/support.h"
 
 namespace fathom::checkpoint {

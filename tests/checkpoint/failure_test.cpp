@@ -4,17 +4,18 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "checkpoint/directory.h"
 #include "core/base/error.h"
 #include "tests/checkpoint/support.h"
+#include "tests/support/file_size_limit.h"
 
 namespace fathom::checkpoint {
 namespace {
 
+using support::FileSizeLimit;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -26,21 +27,6 @@ void save(CheckpointDirectory& checkpoints, int64_t step, const SaveHooks& hooks
   state.visit(archive);
   static_cast<void>(checkpoints.save(archive, info_of(step), {}, hooks));
 }
-
-// While one lives, no file of this process may grow beyond `bytes`: as a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &old_); }
-
- private:
-  rlimit old_{};
-};
 
 TEST(FailedSave, OnAFullDiskLeavesTheOlderOnesAndTheProcessHealthy) {
   TemporaryDirectory run;

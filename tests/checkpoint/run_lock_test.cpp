@@ -39,7 +39,7 @@ class RunLockTest : public ::testing::Test {
         [&] { static_cast<void>(RunLock::acquire(run(), options)); });
   }
   // What a holder elsewhere would have left.
-  void plant_owner(Owner owner) const { write_owner(open_directory(run()), run(), owner); }
+  void plant_owner(Owner owner) const { write_owner(Directory("test", run()), owner); }
   void hold_and_die() const {
     const pid_t child = ::fork();
     if (child == 0) {
