@@ -4,9 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include <unistd.h>
-
 #include "core/base/error.h"
+#include "core/base/system.h"
 
 namespace fathom::dist {
 namespace {
@@ -90,12 +89,6 @@ std::string describe_difference(const std::vector<std::string>& values,
 }
 
 }  // namespace
-
-std::string host_name() {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "unknown";
-  return name;
-}
 
 void check_agreement(Communicator& group, const std::vector<AgreementItem>& items) {
   std::vector<Answer> answers;

@@ -19,7 +19,4 @@ struct AgreementItem {
 // groups rank 0's, else that of the lowest rank.
 void check_agreement(Communicator& group, const std::vector<AgreementItem>& items);
 
-// This machine's name, "unknown" if it has none.
-[[nodiscard]] std::string host_name();
-
 }  // namespace fathom::dist

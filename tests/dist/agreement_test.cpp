@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/system.h"
 #include "expect_error.h"
 #include "rank_threads.h"
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collective_checks.h"
+#include "core/base/system.h"
 #include "data_group_checks.h"
 #include "dist/agreement.h"
 #include "dist/gradient_reducer.h"
