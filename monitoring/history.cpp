@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -16,61 +14,43 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace fathom::monitoring {
-namespace {
 
-// Returns 0 or errno.
-int write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    bytes.remove_prefix(size_t(written));
-  }
-  return 0;
+JsonlWriter::JsonlWriter(std::filesystem::path path)
+    : path_(std::move(path)),
+      file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {
+  if (!file_.is_open()) fail_with("opening it", errno);
+  repair_torn_line();
+  sync_parent("history", path_);  // lines on disk are worth nothing without their file's name
 }
-
-}  // namespace
-
-JsonlWriter::JsonlWriter(std::filesystem::path path) : path_(std::move(path)) {
-  fd_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail_with("opening it", errno);
-  try {
-    repair_torn_line();
-  } catch (...) {
-    close(fd_);
-    throw;
-  }
-}
-
-JsonlWriter::~JsonlWriter() { close(fd_); }
 
 void JsonlWriter::append(const Object& line) {
-  const int error = write_all(fd_, to_json(line) + '\n');
+  const int error = write_all(file_, to_json(line) + '\n');
   if (error != 0) {
     // Best effort: a part that stays is cut off as a torn line at the next start.
-    [[maybe_unused]] const int cut = ftruncate(fd_, size_);
+    [[maybe_unused]] const int cut = ftruncate(file_.get(), size_);
     fail_with("appending a line", error);
   }
-  size_ = lseek(fd_, 0, SEEK_END);
+  size_ = lseek(file_.get(), 0, SEEK_END);
 }
 
 void JsonlWriter::rewind_to(int64_t step) { append({{"marker", "resumed"}, {"step", step}}); }
 
 void JsonlWriter::sync() {
-  if (fdatasync(fd_) != 0) fail_with("flushing it to disk", errno);
+  if (fdatasync(file_.get()) != 0) fail_with("flushing it to disk", errno);
 }
 
 void JsonlWriter::repair_torn_line() {
   struct stat status;
-  if (fstat(fd_, &status) != 0) fail_with("reading its size", errno);
+  if (fstat(file_.get(), &status) != 0) fail_with("reading its size", errno);
   if (!S_ISREG(status.st_mode)) return;
   std::array<char, 4096> block;
   int64_t end = status.st_size;  // bytes known to matter so far: everything after is torn
   while (end > 0) {
     const int64_t start = std::max<int64_t>(0, end - int64_t(block.size()));
-    const ssize_t got = pread(fd_, block.data(), size_t(end - start), start);
+    const ssize_t got = pread(file_.get(), block.data(), size_t(end - start), start);
     if (got != end - start) fail_with("reading its end", got < 0 ? errno : EIO);
     const auto newline = std::string_view(block.data(), size_t(got)).rfind('\n');
     if (newline != std::string_view::npos) {
@@ -79,7 +59,8 @@ void JsonlWriter::repair_torn_line() {
     }
     end = start;
   }
-  if (end != status.st_size && ftruncate(fd_, end) != 0) fail_with("cutting a torn line", errno);
+  if (end != status.st_size && ftruncate(file_.get(), end) != 0)
+    fail_with("cutting a torn line", errno);
   size_ = end;
 }
 
@@ -87,12 +68,12 @@ void JsonlWriter::fail_with(const std::string& doing, int error) const {
   const char* remedy = error == ENOSPC || error == EDQUOT
                            ? "; earlier lines are kept, free space and go on"
                            : "; earlier lines are kept";
-  fail<IoError>("history: ", path_.string(), ": ", doing, ": ", std::strerror(error), remedy);
+  fail<IoError>("history: ", path_.string(), ": ", doing, ": ", errno_text(error), remedy);
 }
 
 std::vector<std::string> read_effective(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  require<IoError>(in.is_open(), "history: ", path.string(), ": opening it: ", std::strerror(errno),
+  require<IoError>(in.is_open(), "history: ", path.string(), ": opening it: ", errno_text(errno),
                    "; expected a .jsonl file of a run");
   constexpr int64_t kNoStep = std::numeric_limits<int64_t>::min();
   std::vector<std::pair<int64_t, std::string>> lines;  // (step, text)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "monitoring/json.h"
 
 namespace fathom::monitoring {
@@ -18,9 +19,6 @@ class JsonlWriter {
  public:
   // Opens for appending, or creates. A torn last line, left by a crash, is cut off.
   explicit JsonlWriter(std::filesystem::path path);
-  ~JsonlWriter();
-  JsonlWriter(const JsonlWriter&) = delete;
-  JsonlWriter& operator=(const JsonlWriter&) = delete;
 
   // In the hands of the operating system on return: it outlives the process, not the machine.
   void append(const Object& line);
@@ -34,7 +32,7 @@ class JsonlWriter {
   [[noreturn]] void fail_with(const std::string& doing, int error) const;
 
   std::filesystem::path path_;
-  int fd_ = -1;
+  FileDescriptor file_;
   int64_t size_ = 0;  // bytes, all of them whole lines
 };
 

@@ -1,7 +1,6 @@
 #include "monitoring/progress.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <ostream>
@@ -12,15 +11,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
+
 namespace fathom::monitoring {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kWidestBar = 40, kNarrowestBar = 5;
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int stderr_columns() {
   winsize size{};
@@ -37,13 +34,13 @@ ProgressConfig stderr_progress(std::string title, int64_t total, int64_t start) 
   config.start = start;
   config.is_terminal = isatty(STDERR_FILENO) == 1 && term && std::string_view(term) != "dumb";
   config.width = stderr_columns;
-  config.seconds = steady_seconds;
+  config.seconds = monotonic_seconds;
   return config;
 }
 
 Progress::Progress(std::ostream& out, ProgressConfig config)
     : out_(out), config_(std::move(config)), done_(config_.start) {
-  if (!config_.seconds) config_.seconds = steady_seconds;
+  if (!config_.seconds) config_.seconds = monotonic_seconds;
   if (!config_.width) config_.width = [] { return 80; };
   began_ = config_.seconds();
 }
@@ -119,7 +116,7 @@ std::string Progress::time_left() const {
   const double elapsed = config_.seconds() - began_;
   const int64_t done_here = done_ - config_.start;
   if (config_.total <= 0 || done_here <= 0 || elapsed <= 0 || done_ >= config_.total) return "";
-  return duration_text(elapsed / double(done_here) * double(config_.total - done_));
+  return short_duration_text(elapsed / double(done_here) * double(config_.total - done_));
 }
 
 std::string training_text(double loss, double tokens_per_second) {
@@ -128,15 +125,6 @@ std::string training_text(double loss, double tokens_per_second) {
       : tokens_per_second >= 1e3 ? fmt::format("{:.1f}k", tokens_per_second / 1e3)
                                  : fmt::format("{:.0f}", tokens_per_second);
   return fmt::format("loss {:.3f}, {} tokens/s", loss, rate);
-}
-
-std::string duration_text(double seconds) {
-  if (!(seconds >= 0 && seconds < 1e9)) return "?";
-  const auto s = int64_t(std::llround(seconds));
-  if (s < 60) return fmt::format("{}s", s);
-  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
-  if (s < 86400) return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
-  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
 }  // namespace fathom::monitoring

@@ -60,7 +60,4 @@ class Progress {
 // "loss 3.214, 12.3k tokens/s"
 [[nodiscard]] std::string training_text(double loss, double tokens_per_second);
 
-// "42s", "12m05s", "3h07m", "2d04h"
-[[nodiscard]] std::string duration_text(double seconds);
-
 }  // namespace fathom::monitoring

@@ -171,16 +171,6 @@ TEST(Progress, StderrOfATestIsNotTakenForATerminalWithoutTerm) {
   EXPECT_LE(earlier, config.seconds());
 }
 
-TEST(Progress, DurationsReadNaturally) {
-  EXPECT_EQ(duration_text(0), "0s");
-  EXPECT_EQ(duration_text(59.4), "59s");
-  EXPECT_EQ(duration_text(59.6), "1m00s");
-  EXPECT_EQ(duration_text(3725), "1h02m");
-  EXPECT_EQ(duration_text(2 * 86400 + 4 * 3600), "2d04h");
-  EXPECT_EQ(duration_text(std::nan("")), "?");
-  EXPECT_EQ(duration_text(-1), "?");
-}
-
 TEST(Progress, TrainingTextScalesTheRate) {
   EXPECT_EQ(training_text(1, 999), "loss 1.000, 999 tokens/s");
   EXPECT_EQ(training_text(1, 2.5e6), "loss 1.000, 2.5M tokens/s");
