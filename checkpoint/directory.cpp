@@ -36,7 +36,7 @@ fs::path follow_own_link(const fs::path& path) {
 void probe(const Directory& directory) {
   const std::string name = temporary_name();
   directory.replace(name, "probe\n");
-  if (!directory.remove(name)) fail_io(kPlace, "deleting", directory.path() / name, errno);
+  if (!directory.remove(name)) fail_io(kPlace, "deleting", directory.path_of(name), errno);
 }
 
 // Out of sight first, so that a kill or a power loss halfway leaves no damaged checkpoint behind.

@@ -64,8 +64,7 @@ SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& ar
   const std::string text = to_json(manifest);
   const int64_t bytes = manifest.state_bytes + int64_t(text.size());
 
-  const Directory parent(kPlace,
-                         destination.has_parent_path() ? destination.parent_path() : fs::path("."));
+  const Directory parent(kPlace, parent_of(destination));
   require_space(parent, bytes);
   StagedDirectory aside(parent, temporary_name(), StagedDirectory::Rights::kOfParent);
   stage("state");

@@ -55,10 +55,6 @@ const char* next_name(const DirectoryStream& stream) {
   return nullptr;
 }
 
-fs::path parent_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
 void sync_folder(const FileDescriptor& folder, std::string_view place, const fs::path& path) {
   // EINVAL: some network file systems cannot sync a directory and need not.
   if (::fsync(folder.get()) != 0 && errno != EINVAL) fail_io(place, "syncing", path, errno);
@@ -148,6 +144,10 @@ void write_file_durably(std::string_view place, const fs::path& path, std::strin
       .replace(path.filename().string(), bytes);
 }
 
+fs::path parent_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 void sync_parent(std::string_view place, const fs::path& path) {
   const fs::path parent = parent_of(path);
   const FileDescriptor folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -177,6 +177,10 @@ Directory::Directory(std::string_view place, fs::path path, Links links)
   if (!descriptor_.is_open()) fail_io(place_, "opening directory", path_, errno, Access::kReading);
 }
 
+fs::path Directory::path_of(const std::string& name) const {
+  return path_ == "." ? fs::path(name) : path_ / name;
+}
+
 std::vector<std::string> Directory::names() const {
   const DirectoryStream stream = open_stream(descriptor_.get(), ".");
   if (!stream) fail_io(place_, "listing", path_, errno, Access::kReading);
@@ -196,7 +200,7 @@ FileDescriptor Directory::open_to_read(const std::string& name) const {
 std::optional<std::string> Directory::read_if_there(const std::string& name, size_t most) const {
   const FileDescriptor file = open_to_read(name);
   if (!file.is_open() && errno == ENOENT) return std::nullopt;
-  return read_opened(file, place_, path_ / name, most);
+  return read_opened(file, place_, path_of(name), most);
 }
 
 void Directory::write_as(const std::string& name, std::string_view bytes,
@@ -216,16 +220,16 @@ void Directory::write_as(const std::string& name, std::string_view bytes,
 }
 
 void Directory::write_new(const std::string& name, std::string_view bytes) const {
-  write_as(name, bytes, path_ / name);
+  write_as(name, bytes, path_of(name));
 }
 
 void Directory::replace(const std::string& name, std::string_view bytes) const {
   const std::string aside = temporary_name();
-  write_as(aside, bytes, path_ / name);
+  write_as(aside, bytes, path_of(name));
   if (::renameat(descriptor_.get(), aside.c_str(), descriptor_.get(), name.c_str()) != 0) {
     const int error = errno;
     ::unlinkat(descriptor_.get(), aside.c_str(), 0);
-    fail_io(place_, "renaming to", path_ / name, error);
+    fail_io(place_, "renaming to", path_of(name), error);
   }
   sync();
 }
@@ -247,7 +251,7 @@ bool Directory::remove(const std::string& name) const noexcept {
 
 StagedDirectory::StagedDirectory(const Directory& parent, std::string name, Rights rights)
     : parent_(parent), name_(std::move(name)), rights_(rights) {
-  const fs::path path = parent_.path() / name_;
+  const fs::path path = parent_.path_of(name_);
   if (::mkdirat(parent_.descriptor().get(), name_.c_str(),
                 rights == Rights::kOfParent ? 0700 : 0777) != 0)
     fail_io(parent_.place(), "creating directory", path, errno);
@@ -264,7 +268,7 @@ StagedDirectory::~StagedDirectory() { parent_.remove(name_); }
 void StagedDirectory::publish_as(const std::string& name) {
   const int folder = parent_.descriptor().get();
   const auto fail_to_rename = [&](int error) {
-    fail_io(parent_.place(), "renaming to", parent_.path() / name, error);
+    fail_io(parent_.place(), "renaming to", parent_.path_of(name), error);
   };
   if (rights_ == Rights::kOfParent) {
     struct stat status {};
@@ -281,7 +285,7 @@ void StagedDirectory::publish_as(const std::string& name) {
   // Without an atomic exchange (some network file systems) the old one steps aside first.
   const std::string old = name_ + "-old";
   if (!parent_.rename(name, old))
-    fail_io(parent_.place(), "moving aside", parent_.path() / name, errno);
+    fail_io(parent_.place(), "moving aside", parent_.path_of(name), errno);
   if (!parent_.rename(name_, name)) {
     const int error = errno;
     static_cast<void>(parent_.rename(old, name));
@@ -292,7 +296,7 @@ void StagedDirectory::publish_as(const std::string& name) {
 
 FileLock::FileLock(const Directory& directory, const std::string& name)
     : place_(directory.place()),
-      path_(directory.path() / name),
+      path_(directory.path_of(name)),
       file_(::openat(directory.descriptor().get(), name.c_str(),
                      O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
   if (!file_.is_open()) fail_io(place_, "opening", path_, errno);

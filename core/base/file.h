@@ -64,6 +64,9 @@ inline constexpr size_t kWholeFile = size_t(-1);
 void write_file_durably(std::string_view place, const std::filesystem::path& path,
                         std::string_view bytes);
 
+// The folder that holds `path`, "." for a name alone.
+[[nodiscard]] std::filesystem::path parent_of(const std::filesystem::path& path);
+
 // fsync of the folder that holds `path`: makes its name durable. A folder that may be entered but
 // not read cannot be synced, and is not.
 void sync_parent(std::string_view place, const std::filesystem::path& path);
@@ -82,6 +85,8 @@ class Directory {
   [[nodiscard]] const std::string& place() const { return place_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] const FileDescriptor& descriptor() const { return descriptor_; }
+  // For messages.
+  [[nodiscard]] std::filesystem::path path_of(const std::string& name) const;
 
   // Sorted, without "." and "..".
   [[nodiscard]] std::vector<std::string> names() const;

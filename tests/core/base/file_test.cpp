@@ -144,6 +144,10 @@ TEST(WriteFileDurably, TakesAPathWithoutADirectory) {
   const fs::path before = fs::current_path();
   fs::current_path(directory.path());
   write_file_durably("test", "file", "here");
+  EXPECT_TRUE(throws_with<IoError>("test: writing full: File too large", [&] {
+    const FileSizeLimit full(0);
+    write_file_durably("test", "full", "x");
+  }));
   fs::current_path(before);
   EXPECT_EQ(read_text(directory / "file"), "here");
 }
