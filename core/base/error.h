@@ -4,6 +4,7 @@
 // Message form: "place: what was got, what was expected; remedy".
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -56,10 +57,11 @@ struct DeviceError : Error {
   explicit DeviceError(const std::string& m) : Error(ExitCode::kPeer, m) {}
 };
 
-// Joins its parts into one string.
+// Joins its parts into one string, the same in every locale.
 template <class... Parts>
 [[nodiscard]] std::string join(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << parts);
   return out.str();
 }
