@@ -2,11 +2,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "launcher/config/resolve.h"
 #include "launcher/config/schema.h"
 #include "launcher/config/yaml.h"
@@ -23,9 +25,7 @@ struct Setting {
 using Settings = std::map<std::string, Setting, std::less<>>;
 
 std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::vector<std::string> sections() {
@@ -42,7 +42,7 @@ std::string described(const YamlNode& node) {
     case YamlNode::Kind::kNull:
       return "nothing";
     case YamlNode::Kind::kList:
-      return "a list of " + std::to_string(node.items.size());
+      return join("a list of ", node.items.size());
     case YamlNode::Kind::kMap:
       return "a map";
     case YamlNode::Kind::kScalar:
@@ -80,7 +80,7 @@ void collect(const YamlNode& node, const std::string& name, const Origin& origin
   for (const YamlNode& item : node.items) {
     const std::string path = is_root ? item.key : name + "." + item.key;
     Origin own = origin;
-    if (origin.strength == Strength::kFile) own.place = source + ":" + std::to_string(item.line);
+    if (origin.strength == Strength::kFile) own.place = join(source, ":", item.line);
     require(!item.key.empty(), own.place, ": an empty key");
     // A second spelling of a key would get past the check for duplicates.
     const bool exists = find_key(path) != nullptr || !keys_below(path).empty();
@@ -147,20 +147,19 @@ void replace_depth(Settings& settings) {
   settings.erase("model.depth");
 }
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_config(const std::filesystem::path& path) {
   const std::string name = printable(path.string());
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   require(std::filesystem::exists(status), name, ": no such config file");
   require(!std::filesystem::is_directory(status), name, ": is a directory, allowed a config file");
-  std::ifstream file(path, std::ios::binary);
-  require(file.good(), name, ": cannot be opened: ", std::strerror(errno));
-  std::string text(kMaxConfigBytes + 1, '\0');
-  file.read(text.data(), std::streamsize(text.size()));
-  require(!file.bad(), name, ": cannot be read: ", std::strerror(errno));
-  text.resize(size_t(file.gcount()));
-  require(text.size() <= kMaxConfigBytes, name, ": is larger than ",
-          std::to_string(kMaxConfigBytes), " bytes, the most that a config may have");
+  const FileDescriptor file = open_to_read(path);
+  require(file.is_open(), name, ": cannot be opened: ", errno_text(errno));
+  std::string text;
+  const int reason = read_to_end(file, text, kMaxConfigBytes + 1);
+  require(reason == 0, name, ": cannot be read: ", errno_text(reason));
+  require(text.size() <= kMaxConfigBytes, name, ": is larger than ", kMaxConfigBytes,
+          " bytes, the most that a config may have");
   return text;
 }
 
@@ -170,8 +169,7 @@ Config parse_config(std::string_view text, const std::string& source,
                     const std::string& default_name, const std::vector<std::string>& overrides) {
   Settings settings;
   const YamlNode root = read_yaml(text, source);
-  collect(root, "",
-          {.strength = Strength::kFile, .place = source + ":" + std::to_string(root.line)}, source,
+  collect(root, "", {.strength = Strength::kFile, .place = join(source, ":", root.line)}, source,
           settings);
   for (const std::string& word : overrides) collect_override(word, settings);
   replace_depth(settings);
@@ -194,7 +192,7 @@ Config parse_config(std::string_view text, const std::string& source,
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  return parse_config(read_file(path), printable(path.string()), path.stem().string(), overrides);
+  return parse_config(read_config(path), printable(path.string()), path.stem().string(), overrides);
 }
 
 void check_complete(const Config& config, const std::string& source) {

@@ -47,7 +47,7 @@ class Resolver {
     const Origin own = origin(key);
     const bool holds = own.strength != Strength::kDefault && own.strength >= origin(by).strength;
     if (holds && field != implied)
-      refuse(key, by, std::to_string(implied) + " with " + by + " " + value_of(config_, by));
+      refuse(key, by, join(implied, " with ", by, " ", value_of(config_, by)));
     field = implied;
   }
 
@@ -126,8 +126,8 @@ void Resolver::check_batch() const {
   const int64_t needed = (batch.tokens + batch.micro_tokens - 1) / batch.micro_tokens;
   if (is_cut && batch.shards < needed)
     refuse("batch.shards", "batch.tokens",
-           "at least " + std::to_string(needed) + " with " + with_value("batch.tokens") + ", " +
-               with_value("batch.micro_tokens") + " and " + with_value("dist.reduction"));
+           join("at least ", needed, " with ", with_value("batch.tokens"), ", ",
+                with_value("batch.micro_tokens"), " and ", with_value("dist.reduction")));
 }
 
 void Resolver::check_schedule() const {

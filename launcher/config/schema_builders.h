@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "launcher/config/scalar.h"
 #include "launcher/config/schema.h"
 
@@ -48,7 +49,7 @@ template <class F>
 Key integer_key(std::string name, F field, int64_t low, int64_t high, std::string meaning) {
   return {.name = std::move(name),
           .type = "integer",
-          .allowed = "integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]",
+          .allowed = join("integer in [", low, ", ", high, "]"),
           .meaning = std::move(meaning),
           .set =
               [=](Config& config, const YamlNode& node) {

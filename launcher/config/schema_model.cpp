@@ -137,13 +137,13 @@ void add_model_keys(std::vector<Key>& keys) {
       "model.kind", [](auto& c) -> auto& { return c.model.kind; },
       {{"encoder-decoder", ModelKind::kEncoderDecoder}, {"decoder", ModelKind::kDecoder}},
       "A translation model, or a language model of the target side."));
-  keys.push_back({.name = "model.depth",
-                  .type = "text",
-                  .allowed = "E12D12 or, for a decoder, D24, with 1 to " +
-                             std::to_string(kMostLayers) + " layers each",
-                  .meaning = "Both layer counts in one word, instead of the two keys below.",
-                  .set = set_depth,
-                  .get = [](const Config&) { return std::optional<std::string>(); }});
+  keys.push_back(
+      {.name = "model.depth",
+       .type = "text",
+       .allowed = join("E12D12 or, for a decoder, D24, with 1 to ", kMostLayers, " layers each"),
+       .meaning = "Both layer counts in one word, instead of the two keys below.",
+       .set = set_depth,
+       .get = [](const Config&) { return std::optional<std::string>(); }});
   keys.push_back(integer_key(
       "model.encoder_layers", [](auto& c) -> auto& { return c.model.encoder_layers; }, 0,
       kMostLayers, "Encoder layers; 0 in a decoder."));

@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "core/base/error.h"
-#include "core/base/philox.h"
+#include "core/base/hash.h"
 #include "launcher/config/schema.h"
 
 namespace fathom::launcher {
@@ -30,11 +32,7 @@ std::string to_yaml(const Config& config) {
 }
 
 std::string config_hash(const Config& config) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  const uint64_t hash = hash_name(to_yaml(config));
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(hash >> shift) & 15];
-  return text;
+  return fmt::format("{:016x}", hash_name(to_yaml(config)));
 }
 
 std::vector<Difference> differences(const Config& old_config, const Config& new_config) {

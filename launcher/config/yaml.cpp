@@ -13,30 +13,11 @@
 #include <yaml-cpp/parser.h>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace fathom::launcher {
 
 namespace {
-
-// Bytes of the UTF-8 character at `at`, or 0 if it is none (overlong forms and surrogates
-// included).
-size_t utf8_length(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t{0}; };
-  const auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const uint8_t first = byte(at);
-  const uint8_t second = byte(at + 1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(at + 1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
-    return follows(at + 1) && follows(at + 2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
-    return follows(at + 1) && follows(at + 2) && follows(at + 3) ? 4 : 0;
-  }
-  return 0;
-}
 
 bool is_control(std::string_view text, size_t at) {
   const auto c = uint8_t(text[at]);
@@ -112,7 +93,7 @@ class TreeBuilder final : public YAML::EventHandler {
   static int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
   [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& what) const {
-    fail(source_, ":", std::to_string(line_of(mark)), ": ", what);
+    fail(source_, ":", line_of(mark), ": ", what);
   }
   void check_plain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
     if (anchor != 0) refuse(mark, "anchors (&name) are not allowed; write the value out");
@@ -125,7 +106,7 @@ class TreeBuilder final : public YAML::EventHandler {
     check_plain(mark, tag, anchor);
     if (awaits_key()) refuse(mark, kBadKey);
     if (frames_.size() >= kMaxYamlDepth)
-      refuse(mark, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels");
+      refuse(mark, join("nested deeper than ", kMaxYamlDepth, " levels"));
     frames_.push_back({.node = {.kind = kind, .line = line_of(mark)}, .mark = mark});
   }
   void close() {
@@ -149,8 +130,8 @@ class TreeBuilder final : public YAML::EventHandler {
       if (node.kind != YamlNode::Kind::kScalar) refuse(mark, kBadKey);
       const auto [first, is_new] = parent.first_line.emplace(node.text, node.line);
       if (!is_new)
-        refuse(mark, path_to(node.text) + ": duplicate key, first given in line " +
-                         std::to_string(first->second));
+        refuse(mark,
+               join(path_to(node.text), ": duplicate key, first given in line ", first->second));
       parent.has_key = true;
       parent.key = node.text;
       parent.key_line = node.line;
@@ -188,12 +169,11 @@ class MemoryBuffer final : public std::streambuf {
 }  // namespace
 
 YamlNode read_yaml(std::string_view text, const std::string& source) {
-  require(text.size() <= kMaxConfigBytes, source, ": has ", std::to_string(text.size()),
-          " bytes, allowed are ", std::to_string(kMaxConfigBytes));
+  require(text.size() <= kMaxConfigBytes, source, ": has ", text.size(), " bytes, allowed are ",
+          kMaxConfigBytes);
   // yaml-cpp takes byte 4 for the end of the file and would drop all that follows.
   if (const size_t bad = first_unclean(text, Whitespace::kLines); bad != text.npos)
-    fail(source, ":",
-         std::to_string(1 + std::count(text.begin(), text.begin() + ptrdiff_t(bad), '\n')),
+    fail(source, ":", 1 + std::count(text.begin(), text.begin() + ptrdiff_t(bad), '\n'),
          ": holds a control character or is not UTF-8, allowed is UTF-8 text");
 
   std::string copy(text);
@@ -208,7 +188,7 @@ YamlNode read_yaml(std::string_view text, const std::string& source) {
     // An unexpected end is reported past the last line.
     const bool open_end = !text.empty() && text.back() != '\n';
     const auto lines = int(std::count(text.begin(), text.end(), '\n')) + (open_end ? 1 : 0);
-    fail(source, ":", std::to_string(std::max(1, std::min(e.mark.line + 1, lines))),
+    fail(source, ":", std::max(1, std::min(e.mark.line + 1, lines)),
          ": not valid YAML: ", printable(e.msg));
   }
   return builder.take_root();
