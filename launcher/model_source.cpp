@@ -1,7 +1,7 @@
 #include "launcher/model_source.h"
 
 #include "checkpoint/directory.h"
-#include "core/data/files.h"
+#include "core/base/hash.h"
 #include "launcher/config/load.h"
 #include "launcher/devices.h"
 #include "launcher/provenance.h"
@@ -31,10 +31,9 @@ LoadedModel load_model(const std::string& path, int threads) {
                      ": missing; a checkpoint is used where it lies in its run directory");
   out.tokenizer = std::make_unique<data::Tokenizer>(data::Tokenizer::load(tokenizer));
   const std::string trained_with = provenance_text(source.manifest().provenance, "tokenizer");
-  require<DataError>(
-      trained_with.empty() || trained_with == data::content_hash(out.tokenizer->bytes()),
-      tokenizer.string(), ": is not the tokenizer that ", source.path().string(),
-      " was trained with; put that one back");
+  require<DataError>(trained_with.empty() || trained_with == xxh3_128(out.tokenizer->bytes()),
+                     tokenizer.string(), ": is not the tokenizer that ", source.path().string(),
+                     " was trained with; put that one back");
   out.config.model.vocabulary_size = out.tokenizer->size();
 
   out.device = make_device(out.config);

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/data/files.h"
+#include "core/base/hash.h"
 #include "launcher/config/show.h"
 #include "launcher/version.h"
 
@@ -12,7 +12,7 @@ std::string provenance_json(const Config& config, const data::PreparedData& data
                             const std::string& numerics, int ranks, const std::string& counters) {
   const nlohmann::json json = {
       {"config", to_yaml(config)}, {"config_hash", config_hash(config)},
-      {"data", data.content_hash}, {"tokenizer", data::content_hash(data.tokenizer->bytes())},
+      {"data", data.content_hash}, {"tokenizer", xxh3_128(data.tokenizer->bytes())},
       {"version", version()},      {"commit", commit()},
       {"numerics", numerics},      {"ranks", ranks},
       {"counters", counters}};

@@ -1,16 +1,16 @@
 #include "launcher/recorder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/base/system.h"
 #include "launcher/version.h"
 #include "monitoring/exporter.h"
 #include "monitoring/history.h"
@@ -25,15 +25,6 @@ using monitoring::Histogram;
 using monitoring::Object;
 
 namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 // Steps after `step` will be done again. A new run may find lines as well: those of an attempt that
 // died before its first save.
@@ -85,9 +76,9 @@ struct Recorder::Impl {
     for (const std::string& warning : exporter.warnings()) log.warn(warning);
     if (!exporter.address().empty()) {
       log.info("metrics: http://" + exporter.address() + "/metrics");
-      targets.emplace(run / "targets.json", monitoring::reachable_address(exporter.address()),
-                      std::map<std::string, std::string>{{"run", c.run.name},
-                                                         {"job_id", environment("SLURM_JOB_ID")}});
+      targets.emplace(
+          run / "targets.json", monitoring::reachable_address(exporter.address()),
+          std::map<std::string, std::string>{{"run", c.run.name}, {"job_id", batch_job()}});
     }
     metrics.set(Gauge::kBuildInfo, {version(), commit()}, 1);
     metrics.set(Gauge::kRunInfo,
@@ -137,7 +128,7 @@ void Recorder::step(const StepRecord& r) {
   m.set(Gauge::kLoss, r.loss);
   m.set(Gauge::kGradientNorm, r.gradient_norm);
   m.set(Gauge::kLearningRate, r.learning_rate);
-  m.set(Gauge::kLastStepTimestamp, now_seconds());
+  m.set(Gauge::kLastStepTimestamp, wall_seconds());
   m.set(Gauge::kModelFlopsUtilization, r.flops_utilization);
   m.observe(Histogram::kStepDuration, r.step_seconds);
   ranks(r.ranks);
@@ -250,7 +241,7 @@ void Recorder::validation(int64_t step, const Validation& v, double bleu, double
 void Recorder::saved(int64_t step, const std::string& path, int64_t bytes, double seconds) {
   if (!impl_) return;
   monitoring::Metrics& m = impl_->metrics;
-  m.set(Gauge::kCheckpointLastSuccessTimestamp, now_seconds());
+  m.set(Gauge::kCheckpointLastSuccessTimestamp, wall_seconds());
   m.set(Gauge::kCheckpointLastStep, double(step));
   m.set(Gauge::kCheckpointBytes, double(bytes));
   m.observe(Histogram::kCheckpointDuration, seconds);
@@ -272,7 +263,7 @@ void Recorder::save_failed(int64_t step, const std::string& reason) {
 
 void Recorder::event(const std::string& kind, Object fields) {
   if (!impl_) return;
-  Object line = {{"event", kind}, {"time", now_seconds()}};
+  Object line = {{"event", kind}, {"time", wall_seconds()}};
   line.insert(line.end(), std::make_move_iterator(fields.begin()),
               std::make_move_iterator(fields.end()));
   impl_->events.append(line);
@@ -313,12 +304,7 @@ void Recorder::finish(const std::string& status, const std::string& reason, int6
   Object result = {{"status", status}, {"reason", reason}, {"step", step}};
   result.insert(result.end(), more.begin(), more.end());
   event("stopped", {{"step", step}, {"status", status}, {"reason", reason}});
-  const std::filesystem::path path = impl_->run / "result.json", aside = impl_->run / ".result.tmp";
-  std::ofstream out(aside);
-  out << monitoring::to_json(result) << "\n";
-  out.close();
-  require<IoError>(bool(out), aside.string(), ": cannot be written; is the disk full?");
-  std::filesystem::rename(aside, path);
+  write_file_durably("run", impl_->run / "result.json", monitoring::to_json(result) + "\n");
   state(monitoring::RunState::kFinished);
   sync();
 }

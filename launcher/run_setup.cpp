@@ -1,11 +1,10 @@
 #include "launcher/run_setup.h"
 
-#include <fstream>
-#include <random>
-
 #include <fmt/format.h>
 
-#include "core/data/files.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/system.h"
 #include "core/tensor/device.h"
 #include "dist/agreement.h"
 #include "launcher/config/load.h"
@@ -18,20 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Aside, then renamed: a reader never sees half a file.
-void write_text(const fs::path& path, const std::string& text) {
-  const fs::path aside = path.string() + ".tmp";
-  std::ofstream out(aside, std::ios::binary);
-  out << text;
-  out.close();
-  require<IoError>(bool(out), aside.string(), ": cannot be written; is the disk full?");
-  fs::rename(aside, path);
-}
-
-std::string new_run_id() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
+std::string new_run_id() { return fmt::format("{:016x}", random_bits()); }
 
 // Only config.yaml of an earlier start may be there.
 bool is_used(const checkpoint::CheckpointDirectory& checkpoints, const fs::path& run) {
@@ -103,10 +89,7 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
   RunDirectory run;
   if (rank != 0) return run;
   const fs::path directory = config.run.directory;
-  std::error_code error;
-  fs::create_directories(directory, error);
-  require<IoError>(!error, "run.directory ", directory.string(),
-                   ": cannot be made: ", error.message());
+  make_directories("run.directory", directory);
   run.lock.emplace(checkpoint::RunLock::acquire(directory));
   if (!run.lock->note().empty()) log.warn(run.lock->note());
   run.checkpoints.emplace(checkpoint::CheckpointDirectory::open_for_writing(directory, *run.lock));
@@ -137,7 +120,7 @@ Resume decide_resume(const Config& config, const std::string& mode, RunDirectory
 }
 
 void keep_config(const Config& config) {
-  write_text(fs::path(config.run.directory) / "config.yaml", to_yaml(config));
+  write_file_durably("run", fs::path(config.run.directory) / "config.yaml", to_yaml(config));
 }
 
 data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
@@ -178,7 +161,7 @@ void check_ranks_agree(const Config& config, const data::PreparedData& data,
                        const std::string& numerics, dist::Communicator& group) {
   Config shared = config;
   shared.train.threads = 0;  // machines may differ in cores
-  const std::string program = data::content_hash(data::read_file("/proc/self/exe"));
+  const std::string program = xxh3_128_of_file("run", "/proc/self/exe");
   dist::check_agreement(group, {{"config", config_hash(shared)},
                                 {"program", version() + " " + program},
                                 {"numerics", numerics},

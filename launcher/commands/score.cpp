@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/data/lines.h"
 #include "core/score/bleu.h"
 #include "core/score/chrf.h"
@@ -25,7 +26,7 @@ Lines lines_of(const data::Text& text) {
   Lines lines;
   for (int64_t i = 0; i < text.size(); ++i) {
     const std::string_view line = text.line(i);
-    const size_t invalid = data::find_invalid_utf8(line);
+    const size_t invalid = find_invalid_utf8(line);
     require<DataError>(invalid == line.npos, text.name(), ":", i + 1, ": byte ", invalid + 1,
                        " of the line is not UTF-8; convert the file first");
     lines.emplace_back(line);

@@ -5,14 +5,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/file.h"
 #include "core/data/batch_plan.h"
-#include "core/data/files.h"
 #include "launcher/config/load.h"
 #include "launcher/cores.h"
 #include "launcher/devices.h"
@@ -42,8 +41,8 @@ dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group) {
 }
 
 void keep_tokenizer(const data::PreparedData& data, const Config& config) {
-  data::write_file(std::filesystem::path(config.run.directory) / "tokenizer.model",
-                   data.tokenizer->bytes());
+  write_file_durably("run", std::filesystem::path(config.run.directory) / "tokenizer.model",
+                     data.tokenizer->bytes());
 }
 
 // Before the long work, not at the first step that has layer statistics.
@@ -82,8 +81,9 @@ const char* status_of(StopKind kind) {
 
 // How the run ended last time, by its result.json; "" if it did not.
 std::string last_status(const Config& config) {
-  std::ifstream in(std::filesystem::path(config.run.directory) / "result.json");
-  const nlohmann::json result = nlohmann::json::parse(in, nullptr, false);
+  const std::optional<std::string> text =
+      read_if_there("run", std::filesystem::path(config.run.directory) / "result.json");
+  const nlohmann::json result = nlohmann::json::parse(text.value_or(""), nullptr, false);
   return result.is_object() ? result.value("status", "") : "";
 }
 

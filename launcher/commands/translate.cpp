@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "core/base/text.h"
 #include "core/data/lines.h"
 #include "core/decode/greedy.h"
 #include "launcher/model_source.h"
@@ -29,7 +30,7 @@ Sentences read_sources(std::istream& in, size_t most, size_t before, const Loade
   const size_t longest = size_t(model.config.data.max_length);
   Sentences sources;
   for (std::string line; sources.size() < most && std::getline(in, line);) {
-    if (data::find_invalid_utf8(line) != line.npos)
+    if (find_invalid_utf8(line) != line.npos)
       log.warn(join("line ", before + sources.size() + 1,
                     ": is not UTF-8; each byte that is not becomes U+FFFD"));
     sources.push_back(model.tokenizer->encode(data::mended(line)));
