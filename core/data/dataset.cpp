@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/data/files.h"
+#include "core/base/hash.h"
 #include "core/data/mapped_file.h"
 #include "core/data/tokenizer.h"
 
@@ -40,7 +40,7 @@ int64_t file_size(const Header& h) {
 std::array<char, 32> hash_of(Header header, std::string_view content) {
   header.hash = {};
   const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
-  const std::string hex = content_hash(content_hash(head) + content_hash(content));
+  const std::string hex = xxh3_128(xxh3_128(head) + xxh3_128(content));
   std::array<char, 32> out;
   std::copy(hex.begin(), hex.end(), out.begin());
   return out;

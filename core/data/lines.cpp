@@ -1,15 +1,15 @@
 #include "core/data/lines.h"
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include <zlib.h>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
 
 namespace fathom::data {
 namespace {
@@ -17,44 +17,12 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none
-// (Unicode 15, table 3-7).
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t{0}; };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const uint8_t first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first < 0xC2) return 0;
-  if (first < 0xE0) return continues(1) ? 2 : 0;
-  if (first < 0xF0) {
-    const bool overlong = first == 0xE0 && second < 0xA0;
-    const bool surrogate = first == 0xED && second > 0x9F;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first > 0xF4) return 0;
-  const bool overlong = first == 0xF0 && second < 0x90;
-  const bool too_large = first == 0xF4 && second > 0x8F;
-  return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-}
-
 LineFault fault_of(std::string_view line) {
   if (int64_t(line.size()) > kLongestLineBytes) return LineFault::kTooLong;
   if (find_invalid_utf8(line) != std::string_view::npos) return LineFault::kInvalidUtf8;
   if (line.find('\0') != std::string_view::npos) return LineFault::kNulByte;
   if (line.ends_with('\r')) return LineFault::kCarriageReturn;
   return LineFault::kNone;
-}
-
-std::string read_plain(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  require<IoError>(file != nullptr, "text: ", path, " cannot be opened: ", std::strerror(errno));
-  std::string bytes;
-  std::array<char, 1 << 16> buffer;
-  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get()))
-    bytes.append(buffer.data(), n);
-  require<IoError>(std::ferror(file.get()) == 0, "text: ", path,
-                   " cannot be read: ", std::strerror(errno));
-  return bytes;
 }
 
 // One member of a gzip file: appends what it holds and returns how long it was. zlib's own file
@@ -89,7 +57,7 @@ size_t unpack_member(std::string_view packed, const std::string& path, std::stri
 }
 
 std::string read_gzip(const std::string& path) {
-  const std::string packed = read_plain(path);
+  const std::string packed = read_file("text", path);
   require<DataError>(packed.empty() || packed.starts_with("\x1f\x8b"), "text: ", path,
                      " is not in gzip format; take .gz off its name");
   std::string bytes;
@@ -119,15 +87,6 @@ std::string_view reason(LineFault fault) {
   return "none";
 }
 
-size_t find_invalid_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t n = sequence_length(text.substr(i, 4));
-    if (n == 0) return i;
-    i += n;
-  }
-  return std::string_view::npos;
-}
-
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\v\f\n") == std::string_view::npos;
 }
@@ -137,7 +96,7 @@ std::string mended(std::string_view line) {
   std::string out;
   out.reserve(line.size());
   for (size_t i = 0; i < line.size();) {
-    const size_t n = sequence_length(line.substr(i, 4));
+    const size_t n = utf8_length(line, i);
     const std::string_view piece = n == 0            ? kReplacement
                                    : line[i] == '\0' ? std::string_view(" ")
                                                      : line.substr(i, n);
@@ -217,8 +176,7 @@ std::filesystem::path find_text(const std::filesystem::path& path) {
 
 Text read_text(const std::filesystem::path& path) {
   const std::string found = find_text(path).string();
-  require<IoError>(!std::filesystem::is_directory(found), "text: ", found, " is a directory");
-  return {found, found.ends_with(".gz") ? read_gzip(found) : read_plain(found)};
+  return {found, found.ends_with(".gz") ? read_gzip(found) : read_file("text", found)};
 }
 
 }  // namespace fathom::data

@@ -25,10 +25,6 @@ enum class LineFault : uint8_t {
 // The reason under which a line with this fault is counted: "invalid_utf8", "too_long", ...
 [[nodiscard]] std::string_view reason(LineFault fault);
 
-// Byte position of the first byte that is not well-formed UTF-8 (overlong forms, surrogates and
-// values over U+10FFFF included), or npos.
-[[nodiscard]] size_t find_invalid_utf8(std::string_view text);
-
 // No byte but ASCII white space.
 [[nodiscard]] bool is_blank(std::string_view line);
 

@@ -7,12 +7,10 @@
 #include <functional>
 #include <mutex>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace fathom::data {
 namespace {
@@ -47,25 +45,17 @@ void forget(const char* begin) {
     if (slot.begin == begin) slot.begin = nullptr;
 }
 
-[[noreturn]] void fail_to_map(std::string_view doing, const std::filesystem::path& path,
-                              int reason) {
-  fail<IoError>("data: ", doing, " ", path.string(), ": ", std::strerror(reason));
-}
-
 }  // namespace
 
 std::shared_ptr<const std::string_view> map_file(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail_to_map("opening", path, errno);
+  const FileDescriptor file = open_to_read(path);
+  if (!file.is_open()) fail_io("data", "opening", path, errno, Access::kReading);
   struct stat status {};
-  void* pages = MAP_FAILED;
-  const bool is_known = ::fstat(file, &status) == 0;
+  if (::fstat(file.get(), &status) != 0) fail_io("data", "mapping", path, errno, Access::kReading);
   const auto size = size_t(status.st_size);
-  if (is_known && size > 0) pages = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
-  const int reason = errno;
-  ::close(file);
-  if (is_known && size == 0) return std::make_shared<const std::string_view>();
-  if (pages == MAP_FAILED) fail_to_map("mapping", path, reason);
+  if (size == 0) return std::make_shared<const std::string_view>();
+  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (pages == MAP_FAILED) fail_io("data", "mapping", path, errno, Access::kReading);
 
   const auto* begin = static_cast<const char*>(pages);
   remember(begin, size, path);

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/thread_pool.h"
-#include "core/data/files.h"
 #include "core/data/prepared_directory.h"
 
 namespace fathom::data {
@@ -44,13 +45,13 @@ std::string fingerprint_of(const Texts& texts, const DataConfig& config, bool de
            config.max_length, "\non_bad_line ", int(config.on_bad_line));
   const auto add = [&](std::string_view name, const CorpusFiles* files) {
     if (files == nullptr) return;
-    if (files->source) all += join("\n", name, " source ", content_hash(files->source->bytes()));
-    all += join("\n", name, " target ", content_hash(files->target.bytes()));
+    if (files->source) all += join("\n", name, " source ", xxh3_128(files->source->bytes()));
+    all += join("\n", name, " target ", xxh3_128(files->target.bytes()));
   };
   add("train", &texts.train);
   add("valid", texts.valid ? &*texts.valid : nullptr);
   add("test", texts.test ? &*texts.test : nullptr);
-  return content_hash(all);
+  return xxh3_128(all);
 }
 
 // Many sentences per task keep the pool's overhead out of sight; the result does not depend on it.
@@ -169,12 +170,12 @@ PreparedData prepare(const DataConfig& config, bool decoder_only,
   std::string why_not;
   if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
 
-  std::error_code error;
-  if (directory.has_parent_path()) fs::create_directories(directory.parent_path(), error);
-  require<IoError>(!error, "data: creating ", directory.parent_path().string(), ": ",
-                   error.message());
-  const FileLock lock(fs::path(directory) += ".lock",
-                      [&] { progress("waiting for another process to prepare", 0); });
+  make_directories("data", parent_of(directory));
+  FileLock lock(Directory("data", parent_of(directory), Directory::Links::kFollow),
+                directory.filename().string() + ".lock");
+  if (lock.state() == FileLock::State::kHeldByAnother)
+    progress("waiting for another process to prepare", 0);
+  lock.wait();
   if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
 
   refuse_foreign_files(directory);  // before the long work

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/data/files.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
 
 namespace fathom::data {
 namespace {
@@ -22,12 +22,6 @@ constexpr std::string_view kTokenizer = "tokenizer.model";
 constexpr std::array<std::string_view, 3> kSplits{"train", "valid", "test"};
 
 std::string file_of(std::string_view split) { return join(split, ".bin"); }
-
-fs::path beside(const fs::path& directory, std::string_view ending) {
-  fs::path path = directory;
-  path += ending;
-  return path;
-}
 
 const Dataset* split_of(const PreparedData& data, std::string_view split) {
   if (split == "train") return &data.train;
@@ -51,7 +45,7 @@ json index_of(const PreparedData& data) {
   return {{"format", kPreparedFormat},
           {"fingerprint", data.fingerprint},
           {"content_hash", data.content_hash},
-          {"tokenizer_hash", content_hash(data.tokenizer->bytes())},
+          {"tokenizer_hash", xxh3_128(data.tokenizer->bytes())},
           {"vocabulary_size", data.tokenizer->size()},
           {"unigram_entropy", data.unigram_entropy},
           {"splits", std::move(splits)},
@@ -71,8 +65,8 @@ SplitReport report_of(const json& index) {
 }
 
 PreparedData read_set(const fs::path& directory, const json& index) {
-  std::string model = read_file(directory / kTokenizer);
-  require<DataError>(content_hash(model) == index.at("tokenizer_hash").get<std::string>(),
+  std::string model = read_file("data", directory / kTokenizer);
+  require<DataError>(xxh3_128(model) == index.at("tokenizer_hash").get<std::string>(),
                      "data set: ", kTokenizer, " is not the one that ", kIndex, " names");
   const json& splits = index.at("splits");
   PreparedData data{
@@ -94,27 +88,25 @@ PreparedData read_set(const fs::path& directory, const json& index) {
   return data;
 }
 
-void write_files(const fs::path& directory, const PreparedData& data) {
-  fs::create_directory(directory);
-  write_file(directory / kTokenizer, data.tokenizer->bytes());
+void write_files(const Directory& directory, const PreparedData& data) {
+  directory.write_new(std::string(kTokenizer), data.tokenizer->bytes());
   for (const std::string_view split : kSplits)
     if (const Dataset* dataset = split_of(data, split))
-      write_file(directory / file_of(split), dataset->image());
+      directory.write_new(file_of(split), dataset->image());
   // A note may quote a file name that is not UTF-8.
   const std::string text = index_of(data).dump(2, ' ', false, json::error_handler_t::replace);
-  write_file(directory / kIndex, text + "\n");
-  sync_directory(directory);
+  directory.write_new(std::string(kIndex), text + "\n");
 }
 
 }  // namespace
 
 std::string hash_contents(const PreparedData& data) {
-  std::string hashes = content_hash(data.tokenizer->bytes());
+  std::string hashes = xxh3_128(data.tokenizer->bytes());
   for (const std::string_view split : kSplits) {
     const Dataset* dataset = split_of(data, split);
     hashes += join(" ", split, " ", dataset != nullptr ? dataset->hash() : "none");
   }
-  return content_hash(hashes);
+  return xxh3_128(hashes);
 }
 
 std::optional<PreparedData> open_prepared(const fs::path& directory, const std::string& fingerprint,
@@ -127,7 +119,7 @@ std::optional<PreparedData> open_prepared(const fs::path& directory, const std::
     return std::nullopt;
   }
   try {
-    const json index = json::parse(read_file(directory / kIndex));
+    const json index = json::parse(read_file("data", directory / kIndex));
     const int format = index.at("format").get<int>();
     if (format != kPreparedFormat)
       why_not = join("it has format ", format, ", this program writes ", kPreparedFormat);
@@ -160,23 +152,16 @@ void refuse_foreign_files(const fs::path& directory) {
 
 void write_prepared(const fs::path& directory, const PreparedData& data) try {
   refuse_foreign_files(directory);
-  const fs::path aside = beside(directory, ".fathom-aside");
-  const fs::path replaced = beside(directory, ".fathom-replaced");
-  fs::remove_all(aside);
-  fs::remove_all(replaced);
-  try {
-    write_files(aside, data);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(aside, ignored);
-    throw;
-  }
-  // A directory cannot be renamed over one that is not empty. Killed between the two renames, there
-  // is no set, and the next process builds it.
-  if (fs::exists(directory)) fs::rename(directory, replaced);
-  fs::rename(aside, directory);
-  sync_directory(directory.has_parent_path() ? directory.parent_path() : fs::path("."));
-  fs::remove_all(replaced);
+  // A link may lead to a larger disk: the set goes where it leads.
+  const fs::path place = fs::is_symlink(directory) ? fs::canonical(directory) : directory;
+  const Directory parent("data", parent_of(place), Directory::Links::kFollow);
+  const std::string name = place.filename().string(), aside_name = name + ".fathom-aside";
+  // What a killed builder left.
+  for (const std::string& left : {aside_name, aside_name + "-old"})
+    fs::remove_all(parent.path() / left);
+  StagedDirectory aside(parent, aside_name, StagedDirectory::Rights::kByUmask);
+  write_files(aside.directory(), data);
+  aside.publish_as(name);
 } catch (const fs::filesystem_error& e) {
   fail<IoError>("data: writing ", directory.string(), ": ", e.what());
 }

@@ -9,7 +9,7 @@
 #include <sentencepiece_trainer.h>
 
 #include "core/base/error.h"
-#include "core/data/files.h"
+#include "core/base/file.h"
 
 namespace fathom::data {
 namespace {
@@ -130,7 +130,7 @@ Tokenizer Tokenizer::from_bytes(std::string model) {
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   try {
-    return from_bytes(read_file(path));
+    return from_bytes(read_file("data", path));
   } catch (const DataError& e) {
     fail<DataError>(path.string(), ": ", e.what());
   }

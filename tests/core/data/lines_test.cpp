@@ -79,17 +79,6 @@ TEST(Text, MarksALineOfTenMegabytes) {
   EXPECT_THAT(text.describe_fault(1), HasSubstr("line of 10000000 bytes, the most is 1048576"));
 }
 
-TEST(Utf8, AcceptsTheEdgesAndRefusesWhatIsBeyond) {
-  for (const std::string_view good :
-       {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
-        "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
-    EXPECT_EQ(find_invalid_utf8(good), std::string_view::npos) << good;
-  for (const std::string_view bad :
-       {"\x80", "\xC0\x80", "\xC1\xBF", "\xC2", "\xC2\x41", "\xE0\x9F\xBF", "\xE2\x82",
-        "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
-    EXPECT_EQ(find_invalid_utf8("a" + std::string(bad)), 1u) << bad;
-}
-
 TEST(Mended, GivesALineThatHasNoFault) {
   using namespace std::string_literals;
   EXPECT_EQ(mended("a\r"), "a");

@@ -346,6 +346,19 @@ TEST_F(Prepare, AKilledBuilderLeavesNoHalfSetAndNoLock) {
   EXPECT_THAT(names(), ::testing::Not(Contains(HasSubstr("fathom-"))));
 }
 
+TEST_F(Prepare, GoesWhereALinkLeads) {
+  fs::create_directories(dir / "disk/large");
+  fs::create_directory_symlink("disk/large", dir / "set");
+
+  EXPECT_TRUE(prepare(config, false).built);
+  config.vocabulary_size = 80;
+  EXPECT_TRUE(prepare(config, false).built);
+
+  EXPECT_TRUE(fs::is_symlink(dir / "set"));
+  EXPECT_TRUE(fs::exists(dir / "disk/large/data.json"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "disk"), {}), 1);
+}
+
 TEST_F(Prepare, SaysWhenTheDiskRefuses) {
   config.directory = dir / "train.de/set";  // below a file
 
