@@ -1,46 +1,28 @@
-// What the checkpoint tests share: a directory that goes away, and a small state with its visit.
+// What the checkpoint tests share: a small state with its visit, and errors as text.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "checkpoint/archive.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "core/base/philox.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::checkpoint {
 
 namespace fs = std::filesystem;
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "fathom-checkpoint-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    path_ = fs::canonical(name);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+using support::names_in;
+using support::read_text;
+using support::TemporaryDirectory;
+using support::write_text;
 
 // A model of two weights with one pair of moments; every number depends on `seed`.
 struct SmallState {
@@ -92,22 +74,6 @@ inline fs::path save_small(const fs::path& parent, int64_t step) {
   SavingArchive archive;
   state.visit(archive);
   return write_checkpoint(parent / step_name(step), archive, info_of(step)).path;
-}
-
-inline std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline void write_text(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-inline std::vector<std::string> names_in(const fs::path& path) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 // The message of the Kind that `f` throws; any other outcome is a failure.

@@ -13,7 +13,7 @@
 #include "monitoring/endpoint.h"
 #include "monitoring/exposition.h"
 #include "tests/monitoring/http_client.h"
-#include "tests/monitoring/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 // Read by ThreadSanitizer. civetweb formats the Date of its error pages with gmtime in all threads;
 // at worst that one header is garbled.
@@ -22,6 +22,8 @@ extern "C" const char* __tsan_default_suppressions() { return "race:gmtime\n"; }
 namespace fathom::monitoring {
 namespace {
 
+using support::read_text;
+using support::TemporaryDirectory;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -81,7 +83,7 @@ TEST(Exporter, ExpositionPassesPromtoolWithOddLabels) {
   const int status = std::system(command.c_str());
 
   EXPECT_EQ(response.status, 200);
-  EXPECT_EQ(status, 0) << read_file(directory / "lint") << response.body;
+  EXPECT_EQ(status, 0) << read_text(directory / "lint") << response.body;
   EXPECT_THAT(response.body, HasSubstr(R"(quote \" backslash \\ newline \n nul )"));
 }
 

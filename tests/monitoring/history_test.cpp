@@ -10,18 +10,17 @@
 #include <sys/resource.h>
 
 #include "core/base/error.h"
-#include "tests/monitoring/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::monitoring {
 namespace {
 
+using support::read_text;
+using support::TemporaryDirectory;
+using support::write_text;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-void write_file(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 TEST(Json, KeepsOrderAndEscapesText) {
   const Object line = {{"step", 3},
@@ -63,7 +62,7 @@ TEST(JsonlWriter, EachLineIsInTheFileWhenAppendReturns) {
   JsonlWriter writer(directory / "metrics.jsonl");
 
   writer.append({{"step", 1}, {"loss", 0.5}});
-  EXPECT_EQ(read_file(directory / "metrics.jsonl"), "{\"step\":1,\"loss\":0.5}\n");
+  EXPECT_EQ(read_text(directory / "metrics.jsonl"), "{\"step\":1,\"loss\":0.5}\n");
   writer.append({{"step", 2}, {"loss", std::nan("")}});
 
   EXPECT_THAT(read_effective(directory / "metrics.jsonl"),
@@ -77,11 +76,11 @@ TEST(JsonlWriter, CutsATornLastLineAtStart) {
   // Longer than a block of the backward search, and nothing but a torn line.
   const std::string torn = "{\"step\":2,\"x\":\"" + std::string(10000, 'x');
   for (const std::string& whole : {std::string("{\"step\":1}\n"), std::string()}) {
-    write_file(path, whole + torn);
+    write_text(path, whole + torn);
 
     JsonlWriter(path).append({{"step", 2}});
 
-    EXPECT_EQ(read_file(path), whole + "{\"step\":2}\n");
+    EXPECT_EQ(read_text(path), whole + "{\"step\":2}\n");
   }
 }
 
@@ -104,8 +103,8 @@ TEST(JsonlWriter, ResumeSupersedesRedoneSteps) {
 
   EXPECT_THAT(read_effective(path), ElementsAre(R"({"step":1,"try":1})", R"({"step":2,"try":1})",
                                                 R"({"step":3,"try":3})", R"({"step":4,"try":3})"));
-  EXPECT_THAT(read_file(path), HasSubstr("{\"marker\":\"resumed\",\"step\":2}\n"));
-  EXPECT_THAT(read_file(path), HasSubstr(R"({"step":4,"try":1})"));  // kept for people
+  EXPECT_THAT(read_text(path), HasSubstr("{\"marker\":\"resumed\",\"step\":2}\n"));
+  EXPECT_THAT(read_text(path), HasSubstr(R"({"step":4,"try":1})"));  // kept for people
 }
 
 TEST(JsonlWriter, LinesWithoutAStepSurviveARewind) {
@@ -144,13 +143,13 @@ TEST(JsonlWriter, AHalfWrittenLineIsTakenBackAndTheNextOneFits) {
   setrlimit(RLIMIT_FSIZE, &tight);
 
   EXPECT_THROW(writer.append({{"step", 2}, {"text", std::string(200, 'x')}}), IoError);
-  const std::string after_failure = read_file(path);
+  const std::string after_failure = read_text(path);
   writer.append({{"step", 3}});
 
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(after_failure, "{\"step\":1}\n");
-  EXPECT_EQ(read_file(path), "{\"step\":1}\n{\"step\":3}\n");
+  EXPECT_EQ(read_text(path), "{\"step\":1}\n{\"step\":3}\n");
 }
 
 TEST(JsonlWriter, AFileThatCannotBeOpenedIsNamed) {
@@ -167,21 +166,21 @@ TEST(JsonlWriter, AFileThatCannotBeOpenedIsNamed) {
 
 TEST(ReadEffective, IgnoresATornLastLine) {
   const TemporaryDirectory directory;
-  write_file(directory / "m.jsonl", "{\"step\":1}\n{\"step\":2");
+  write_text(directory / "m.jsonl", "{\"step\":1}\n{\"step\":2");
 
   EXPECT_THAT(read_effective(directory / "m.jsonl"), ElementsAre("{\"step\":1}"));
 }
 
 TEST(ReadEffective, AnEmptyFileHasNoLines) {
   const TemporaryDirectory directory;
-  write_file(directory / "m.jsonl", "");
+  write_text(directory / "m.jsonl", "");
 
   EXPECT_THAT(read_effective(directory / "m.jsonl"), IsEmpty());
 }
 
 TEST(ReadEffective, ADamagedLineIsNamedByNumber) {
   const TemporaryDirectory directory;
-  write_file(directory / "m.jsonl", "{\"step\":1}\nnonsense\n{\"step\":3}\n");
+  write_text(directory / "m.jsonl", "{\"step\":1}\nnonsense\n{\"step\":3}\n");
 
   try {
     (void)read_effective(directory / "m.jsonl");

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
-#include "tests/monitoring/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::monitoring {
 namespace {
 
+using support::read_text;
+using support::TemporaryDirectory;
 using ::testing::HasSubstr;
 
 size_t entries(const std::filesystem::path& directory) {
@@ -25,7 +27,7 @@ TEST(TargetsFile, IsAFileSdListWhileItLives) {
     const TargetsFile file(directory / "targets.json", "127.0.0.1:9464",
                            {{"run", "a \"b\""}, {"job_id", "17"}, {"unset", ""}});
 
-    EXPECT_EQ(read_file(directory / "targets.json"),
+    EXPECT_EQ(read_text(directory / "targets.json"),
               R"([{"targets":["127.0.0.1:9464"],"labels":{"job_id":"17","run":"a \"b\""}}])"
               "\n");
     EXPECT_EQ(entries(directory.path()), 1);  // nothing left aside
@@ -39,7 +41,7 @@ TEST(TargetsFile, ReplacesTheFileOfARunThatWasKilled) {
 
   const TargetsFile file(directory / "targets.json", "10.0.0.7:80", {});
 
-  EXPECT_EQ(read_file(directory / "targets.json"),
+  EXPECT_EQ(read_text(directory / "targets.json"),
             "[{\"targets\":[\"10.0.0.7:80\"],\"labels\":{}}]\n");
 }
 

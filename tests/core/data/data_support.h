@@ -1,50 +1,31 @@
 // What the tests of core/data share: a temporary directory, a small corpus, errors as text.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <stdlib.h>  // mkdtemp
-
 #include "core/base/error.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::data::testing {
 
-// Gone, with all in it, when the test ends.
+using support::read_text;
+
+// Paths as text, since that is what a config holds.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "fathom-data-XXXXXX").string();
-    require<IoError>(mkdtemp(name.data()) != nullptr, "test: no temporary directory");
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
   [[nodiscard]] std::string operator/(std::string_view name) const {
-    return (path_ / name).string();
+    return (directory_ / name).string();
   }
   std::string write(std::string_view name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
+    support::write_text(directory_ / name, bytes);
     return *this / name;
   }
 
  private:
-  std::filesystem::path path_;
+  support::TemporaryDirectory directory_;
 };
-
-inline std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The text of the `Kind` that `action` throws; another kind, or none, ends in a text that no
 // expectation holds for.

@@ -111,7 +111,7 @@ TEST(ReadText, NamesBothPathsWhenThereIsNoFile) {
 TEST(ReadText, RefusesADamagedGzipFile) {
   const TemporaryDirectory dir;
   write_gzip(dir / "whole.gz", testing::sentences(2000, true));
-  const std::string whole = testing::slurp(dir / "whole.gz");
+  const std::string whole = testing::read_text(dir / "whole.gz");
   std::string flipped = whole;
   flipped[whole.size() / 2] = char(flipped[whole.size() / 2] ^ 0x55);
 
@@ -136,9 +136,10 @@ TEST(ReadText, TakesEveryMemberOfAGzipFileAndNothingElse) {
   write_gzip(dir / "one.gz", flat + "\n");
   write_gzip(dir / "two.gz", "zwei\n");
   write_gzip(dir / "none.gz", "");
-  const std::string one = testing::slurp(dir / "one.gz"), two = testing::slurp(dir / "two.gz");
+  const std::string one = testing::read_text(dir / "one.gz"),
+                    two = testing::read_text(dir / "two.gz");
 
-  const std::string both = dir.write("both.gz", one + testing::slurp(dir / "none.gz") + two);
+  const std::string both = dir.write("both.gz", one + testing::read_text(dir / "none.gz") + two);
   const std::string padded = dir.write("padded.gz", two + std::string(512, '\0'));
   const std::string empty = dir.write("empty.gz", "");
   EXPECT_EQ(lines_of(read_text(both)), (Lines{flat, "zwei"}));

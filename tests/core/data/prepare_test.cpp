@@ -20,8 +20,8 @@ using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::read_text;
 using testing::sentences;
-using testing::slurp;
 using testing::TemporaryDirectory;
 
 namespace fs = std::filesystem;
@@ -130,7 +130,8 @@ TEST_F(Prepare, GivesTheSameContentElsewhereAndFromMovedText) {
   EXPECT_EQ(second.fingerprint, first.fingerprint);
   EXPECT_EQ(second.content_hash, first.content_hash);
   for (const char* name : {"data.json", "train.bin", "valid.bin", "test.bin", "tokenizer.model"})
-    EXPECT_EQ(slurp(dir / "set/" + name), slurp(dir / "elsewhere/deep/set/" + name)) << name;
+    EXPECT_EQ(read_text(dir / "set/" + name), read_text(dir / "elsewhere/deep/set/" + name))
+        << name;
 }
 
 TEST_F(Prepare, FingerprintChangesWithTextsAndKeys) {
@@ -182,13 +183,13 @@ TEST_F(Prepare, RebuildsADamagedSetWithANote) {
   const PreparedData first = prepare(config, false);
   for (const std::string name :
        {"data.json", "train.bin", "valid.bin", "test.bin", "tokenizer.model"}) {
-    const std::string whole = slurp(dir / "set/" + name);
+    const std::string whole = read_text(dir / "set/" + name);
     const auto expect_rebuilt = [&](const std::string& how) {
       const PreparedData again = prepare(config, false);
       EXPECT_TRUE(again.built) << name << " " << how;
       EXPECT_THAT(again.notes, Contains(HasSubstr("rebuilt"))) << name << " " << how;
       EXPECT_EQ(again.content_hash, first.content_hash);
-      EXPECT_EQ(slurp(dir / "set/" + name), whole);
+      EXPECT_EQ(read_text(dir / "set/" + name), whole);
     };
     dir.write("set/" + name, whole.substr(0, whole.size() / 2));
     expect_rebuilt("cut off");
@@ -208,7 +209,7 @@ TEST_F(Prepare, RefusesADirectoryWithForeignFilesAndTouchesNothing) {
 
   EXPECT_THAT(error_of<InvalidArgument>([&] { (void)prepare(config, false); }),
               AllOf(HasSubstr("data.directory"), HasSubstr("holds thesis.txt")));
-  EXPECT_EQ(slurp(dir / "set/thesis.txt"), "years of work");
+  EXPECT_EQ(read_text(dir / "set/thesis.txt"), "years of work");
 
   config.directory = dir.write("file", "x");
   EXPECT_THAT(error_of<InvalidArgument>([&] { (void)prepare(config, false); }),
