@@ -129,8 +129,8 @@ int write_all(const FileDescriptor& file, std::string_view bytes) {
   return 0;
 }
 
-std::string read_file(std::string_view place, const fs::path& path, size_t most) {
-  return read_opened(open_to_read(path), place, path, most);
+std::string read_file(std::string_view place, const fs::path& path) {
+  return read_opened(open_to_read(path), place, path, kWholeFile);
 }
 
 std::optional<std::string> read_if_there(std::string_view place, const fs::path& path) {
@@ -164,7 +164,7 @@ void make_directories(std::string_view place, const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
     if (error == EEXIST && fs::is_directory(path, ignored)) return;  // made by another just now
-    fail_io(place, "creating directory", path, error);
+    fail_io(place, "creating directory", path, error == EEXIST ? ENOTDIR : error);
   }
   sync_parent(place, path);
 }

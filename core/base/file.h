@@ -52,9 +52,8 @@ inline constexpr size_t kWholeFile = size_t(-1);
 // 0 or errno.
 [[nodiscard]] int write_all(const FileDescriptor& file, std::string_view bytes);
 
-// The whole of a file, or its first `most` bytes. Refuses directories.
-[[nodiscard]] std::string read_file(std::string_view place, const std::filesystem::path& path,
-                                    size_t most = kWholeFile);
+// The whole of a file. Refuses directories.
+[[nodiscard]] std::string read_file(std::string_view place, const std::filesystem::path& path);
 // Nothing when there is no such file.
 [[nodiscard]] std::optional<std::string> read_if_there(std::string_view place,
                                                        const std::filesystem::path& path);

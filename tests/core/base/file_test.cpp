@@ -68,16 +68,26 @@ TEST(FailIo, NamesPlacePathReasonAndRemedy) {
   EXPECT_EQ(text_of(EIO, kReading), "place: doing /a/b: Input/output error");
 }
 
-TEST(ReadFile, GivesTheWholeFileOrItsBeginning) {
+TEST(ReadFile, GivesTheWholeFile) {
   const TemporaryDirectory directory;
   const std::string big = std::string(200'000, 'x') + std::string("\0\xFF", 2);
   write_text(directory / "big", big);
   write_text(directory / "empty", "");
 
   EXPECT_EQ(read_file("test", directory / "big"), big);
-  EXPECT_EQ(read_file("test", directory / "big", 10), "xxxxxxxxxx");
-  EXPECT_EQ(read_file("test", directory / "big", big.size()), big);
   EXPECT_EQ(read_file("test", directory / "empty"), "");
+}
+
+TEST(ReadToEnd, StopsAtTheMostThatWasAskedFor) {
+  const TemporaryDirectory directory;
+  write_text(directory / "file", std::string(10'000, 'x'));
+  for (const size_t most : {0, 1, 4096, 9'999, 10'000, 10'001}) {
+    std::string got = "before";
+    EXPECT_EQ(read_to_end(open_to_read(directory / "file"), got, most), 0);
+    EXPECT_EQ(got.size(), std::min<size_t>(most, 10'000));
+  }
+  std::string got;
+  EXPECT_EQ(read_to_end(FileDescriptor(), got), EBADF);
 }
 
 TEST(ReadFile, ReadsWhatHasNoSize) {
@@ -204,9 +214,9 @@ TEST(MakeDirectories, MakesWhatIsMissing) {
 
   write_text(directory / "file", "");
   const std::string path = (directory / "file").string();
-  EXPECT_TRUE(throws_with<IoError>("test: creating directory " + path + ": File exists",
+  EXPECT_TRUE(throws_with<IoError>("test: creating directory " + path + ": Not a directory",
                                    [&] { make_directories("test", directory / "file"); }));
-  EXPECT_TRUE(throws_with<IoError>("test: creating directory " + path + ": File exists",
+  EXPECT_TRUE(throws_with<IoError>("test: creating directory " + path + ": Not a directory",
                                    [&] { make_directories("test", directory / "file" / "b"); }));
 }
 
