@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+"""Plants one fault at a time and expects a named test to fail.
+
+    tests/mutation/run.py [--sample N] [--keep] [PATCH ...]      default: all of tests/mutation/*.patch
+
+A patch begins with what it is about, then two lines, then the diff against the tree:
+
+    Build: fathom guard_test          targets that the tests need
+    Expect: ^system_guard$            CTest's -R: at least one of these tests fails
+
+The tree is a clone of HEAD under build/mutation, built once with the release preset; each patch is
+applied, its targets are built, its tests run, and it is taken back. The last lines say what survived;
+exit 1 if anything did, or if a patch does not apply or build.
+"""
+import argparse
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TREE = ROOT / "build" / "mutation" / "tree"
+
+
+def run(*words, directory=TREE, check=True, timeout=None):
+    done = subprocess.run(words, cwd=directory, text=True, capture_output=True, timeout=timeout,
+                          check=False)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, words))}: exit {done.returncode}\n"
+                           f"{(done.stdout + done.stderr)[-3000:]}")
+    return done
+
+
+def prepare():
+    """A clean clone of HEAD, with what was built before kept."""
+    head = run("git", "rev-parse", "HEAD", directory=ROOT).stdout.strip()
+    if not (TREE / ".git").exists():
+        TREE.parent.mkdir(parents=True, exist_ok=True)
+        run("git", "clone", "-q", "--shared", str(ROOT), str(TREE), directory=ROOT)
+    run("git", "fetch", "-q", "origin", head)
+    run("git", "checkout", "-q", "--force", "--detach", head)
+    run("cmake", "--preset", "release", "-DFATHOM_TESTS=ON")
+
+
+def build(*targets):
+    run("cmake", "--build", "--preset", "release", "--parallel", "2", "--target", *targets)
+
+
+def field(text, name):
+    match = re.search(rf"^{name}: (.+)$", text, re.MULTILINE)
+    if not match:
+        raise RuntimeError(f"has no line '{name}: ...'")
+    return match[1].strip()
+
+
+def outcome(patch):
+    """None where the fault was caught, else what went wrong."""
+    text = patch.read_text(encoding="utf-8")
+    targets, expected = field(text, "Build").split(), field(text, "Expect")
+    build(*targets)  # the targets as they are, before the fault
+    if run("git", "apply", str(patch), check=False).returncode != 0:
+        return "does not apply"
+    try:
+        build(*targets)
+        tests = run("ctest", "--test-dir", "build/release", "-R", expected, "--no-tests=error",
+                    "--stop-on-failure", "--output-on-failure", check=False)
+        if "No tests were found" in tests.stdout + tests.stderr:
+            return f"there is no test {expected}"
+        return None if tests.returncode != 0 else f"SURVIVED {expected}"
+    finally:
+        run("git", "checkout", "-q", "--", ".")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sample", type=int, help="only so many, chosen by the day")
+    parser.add_argument("patches", nargs="*", type=pathlib.Path)
+    arguments = parser.parse_args()
+    patches = [p.resolve() for p in arguments.patches] or sorted(HERE.glob("*.patch"))
+    if arguments.sample and arguments.sample < len(patches):
+        patches = sorted(random.Random(time.strftime("%F")).sample(patches, arguments.sample))
+    prepare()
+    failed = 0
+    for patch in patches:
+        start = time.monotonic()
+        try:
+            problem = outcome(patch)
+        except RuntimeError as error:
+            problem = str(error)
+        failed += problem is not None
+        print(f"{patch.stem}: {problem or 'caught'} ({time.monotonic() - start:.0f} s)", flush=True)
+    print(f"{len(patches) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
