@@ -5,7 +5,6 @@
 namespace fathom::launcher {
 
 std::string version() { return FATHOM_VERSION; }
-std::string commit() { return FATHOM_COMMIT; }
 std::string built_with() {
   std::string numerics;
   try {
