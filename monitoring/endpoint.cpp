@@ -1,9 +1,11 @@
 #include "monitoring/endpoint.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -15,25 +17,44 @@
 namespace fathom::monitoring {
 namespace {
 
-constexpr const char* kExpected = ", expected HOST:PORT, PORT or off, such as 127.0.0.1:9464";
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
 
-uint16_t parse_port(const std::string& text, const std::string& listen) {
+std::optional<uint16_t> read_port(std::string_view text) {
   uint16_t port = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, port);
-  require(error == std::errc() && rest == end, "monitoring.listen: got '", listen, "', where '",
-          text, "' is no port from 0 to 65535", kExpected);
-  return port;
+  return error == std::errc() && rest == end ? std::optional(port) : std::nullopt;
+}
+
+bool is_host(std::string_view text) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-';
+  };
+  return !text.empty() && std::ranges::all_of(text, is_allowed);
+}
+
+// PORT or HOST:PORT.
+std::optional<HostPort> read_host_port(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  const bool has_host = colon != text.npos;
+  const std::string_view host = has_host ? text.substr(0, colon) : "127.0.0.1";
+  const auto port = read_port(has_host ? text.substr(colon + 1) : text);
+  if (!port || !is_host(host)) return std::nullopt;
+  return HostPort{std::string(host), *port};
 }
 
 std::string resolve(const std::string& host, const std::string& listen) {
   addrinfo wanted{};
-  wanted.ai_family = AF_INET;  // the packaged HTTP server is built without IPv6
+  wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int status = getaddrinfo(host.c_str(), nullptr, &wanted, &found);
   require(status == 0, "monitoring.listen: got '", listen, "', but host '", host,
-          "' has no IPv4 address (", gai_strerror(status), ")", kExpected);
+          "' has no IPv4 address (", gai_strerror(status), "), allowed ", kListenForms);
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   sockaddr_in address{};
   std::memcpy(&address, found->ai_addr, sizeof address);
@@ -52,15 +73,13 @@ sockaddr_in socket_address(const Endpoint& endpoint) {
 
 }  // namespace
 
+bool is_listen(const std::string& text) { return text == "off" || read_host_port(text); }
+
 std::optional<Endpoint> parse_listen(const std::string& listen) {
   if (listen == "off") return std::nullopt;
-  const size_t colon = listen.rfind(':');
-  if (colon == std::string::npos) return Endpoint{"127.0.0.1", parse_port(listen, listen)};
-  const std::string host = listen.substr(0, colon);
-  require(!host.empty(), "monitoring.listen: got '", listen, "' without a host; write 0.0.0.0",
-          listen, " for every interface");
-  const uint16_t port = parse_port(listen.substr(colon + 1), listen);
-  return Endpoint{resolve(host, listen), port};
+  const auto given = read_host_port(listen);
+  require(given.has_value(), "monitoring.listen: got '", listen, "', allowed ", kListenForms);
+  return Endpoint{resolve(given->host, listen), given->port};
 }
 
 std::string bind_error(const Endpoint& endpoint) {

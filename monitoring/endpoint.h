@@ -1,4 +1,5 @@
-// Where to listen: reading monitoring.listen, why a port could not be had, and a knock at the door.
+// Where to listen: the forms of monitoring.listen and reading them monitoring.listen, why a port
+// could not be had, and a knock at the door.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,16 @@ struct Endpoint {
   [[nodiscard]] bool is_every_interface() const { return ip == "0.0.0.0"; }
 };
 
-// "host:port", or a bare port of 127.0.0.1; nullopt for "off". A host name is resolved to IPv4.
-// InvalidArgument names the key monitoring.listen and what was given.
+// What monitoring.listen may be. No IPv6: the packaged HTTP server is built without it.
+inline constexpr const char* kListenForms =
+    "off, PORT (of 127.0.0.1), or HOST:PORT, where HOST is a name or an IPv4 address and PORT in "
+    "[0, 65535]";
+
+// Whether a text has one of these forms; a host of this name need not exist.
+[[nodiscard]] bool is_listen(const std::string& text);
+
+// nullopt for "off". A host name is resolved to IPv4. InvalidArgument names the key
+// monitoring.listen and what was given.
 [[nodiscard]] std::optional<Endpoint> parse_listen(const std::string& listen);
 
 // Tries to bind it and returns the operating system's complaint; empty when there is none.

@@ -13,7 +13,7 @@
 namespace fathom::monitoring {
 
 struct ExporterConfig {
-  std::string listen = "127.0.0.1:9464";  // host:port, a bare port (of 127.0.0.1), or "off"
+  std::string listen = "127.0.0.1:9464";  // see kListenForms
   bool required = false;                  // a port that cannot be had ends the run
 };
 

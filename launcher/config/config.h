@@ -55,7 +55,7 @@ struct CheckpointConfig {
 };
 
 struct MonitoringConfig {
-  std::string listen = "127.0.0.1:9464";  // address:port, or "off"
+  std::string listen = "127.0.0.1:9464";
   bool required = false;
   int64_t layer_statistics_every = 50;  // steps; 0: off
   Detail detail = Detail::kBlock;

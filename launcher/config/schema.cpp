@@ -121,20 +121,4 @@ bool accepts_path(const std::string& text) { return !text.empty(); }
 
 bool accepts_any(const std::string&) { return true; }
 
-bool accepts_listen(const std::string& text) {
-  if (text == "off") return true;
-  const size_t colon = text.rfind(':');
-  if (colon == text.npos || colon == 0) return false;
-  const auto port = parse_integer(std::string_view(text).substr(colon + 1));
-  if (!port || *port < 0 || *port > 65535 || text[colon + 1] == '+') return false;
-  const std::string host = text.substr(0, colon);
-  const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-';
-  };
-  if (host.front() == '[' && host.back() == ']' && host.size() > 2)
-    return host.find_first_not_of("0123456789abcdefABCDEF:.", 1) == host.size() - 1;
-  return std::all_of(host.begin(), host.end(), is_allowed);
-}
-
 }  // namespace fathom::launcher

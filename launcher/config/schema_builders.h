@@ -36,7 +36,6 @@ struct TextRule {
 [[nodiscard]] bool accepts_name(const std::string& text);  // [A-Za-z0-9._-]{1,64}, no dot in front
 [[nodiscard]] bool accepts_path(const std::string& text);  // not empty
 [[nodiscard]] bool accepts_any(const std::string& text);
-[[nodiscard]] bool accepts_listen(const std::string& text);  // off, host:port, [v6]:port
 
 [[nodiscard]] inline bool is_plain(const YamlNode& node) {
   return node.kind == YamlNode::Kind::kScalar && !node.quoted;

@@ -1,5 +1,6 @@
 // The sections `train`, `dist`, `checkpoint`, `monitoring` and `verdict` of the table of keys.
 #include "launcher/config/schema_builders.h"
+#include "monitoring/endpoint.h"
 
 namespace fathom::launcher {
 
@@ -102,7 +103,7 @@ void add_checkpoint_keys(std::vector<Key>& keys) {
 void add_monitoring_keys(std::vector<Key>& keys) {
   keys.push_back(text_key(
       "monitoring.listen", [](auto& c) -> auto& { return c.monitoring.listen; },
-      {"ADDRESS:PORT with a port in [0, 65535], or off", accepts_listen},
+      {monitoring::kListenForms, monitoring::is_listen},
       "Where Prometheus finds the metrics. A taken port is replaced by a free one, which is "
       "printed "
       "and put in targets.json. Port 0: any free one."));

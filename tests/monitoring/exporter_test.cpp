@@ -13,6 +13,7 @@
 #include "monitoring/endpoint.h"
 #include "monitoring/exposition.h"
 #include "tests/monitoring/http_client.h"
+#include "tests/support/listen_forms.h"
 #include "tests/support/temporary_directory.h"
 
 // Read by ThreadSanitizer. civetweb formats the Date of its error pages with gmtime in all threads;
@@ -257,15 +258,35 @@ TEST(Endpoint, ABarePortIsOfLoopback) {
   EXPECT_EQ(parse_listen("off"), std::nullopt);
 }
 
+TEST(Endpoint, EveryFormIsRead) {
+  for (const std::string listen : support::kListenable) {
+    EXPECT_TRUE(is_listen(listen)) << listen;
+    EXPECT_TRUE(parse_listen(listen).has_value()) << listen;
+  }
+  EXPECT_TRUE(is_listen("off"));
+}
+
 TEST(Endpoint, WhatCannotBeReadIsRefusedWithTheKey) {
-  for (const char* listen : {"", "x", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", ":9464",
-                             "127.0.0.1:443s", "[::1]:80", "host.invalid:80", "9464 "}) {
+  for (const std::string listen : support::kNotListenable) {
+    EXPECT_FALSE(is_listen(listen)) << listen;
     try {
       (void)parse_listen(listen);
       FAIL() << listen << " was taken";
     } catch (const InvalidArgument& error) {
-      EXPECT_THAT(error.what(), StartsWith("monitoring.listen: got '" + std::string(listen)));
+      EXPECT_EQ(error.what(),
+                "monitoring.listen: got '" + listen + "', allowed " + std::string(kListenForms));
     }
+  }
+}
+
+TEST(Endpoint, AHostWithoutAnAddressIsNamed) {
+  EXPECT_TRUE(is_listen("host.invalid:80"));
+  try {
+    (void)parse_listen("host.invalid:80");
+    FAIL() << "no error";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), StartsWith("monitoring.listen: got 'host.invalid:80', but host "
+                                         "'host.invalid' has no IPv4 address ("));
   }
 }
 

@@ -78,7 +78,7 @@ class Configs(Errors):
                 ("model.topology=postln", ("model.topology", "did you mean post-ln")),
                 ("batch.tokens=0", ("batch.tokens", "got 0")),
                 ("train.device=cuda", ("train.device", "cuda", "not available")),
-                ("monitoring.listen=9464", ("monitoring.listen", "ADDRESS:PORT")),
+                ("monitoring.listen='[::1]:9464'", ("monitoring.listen", "IPv4")),
                 ("run.name=../up", ("run.name",))):
             with self.subTest(override=override):
                 self.refuse_training(2, *words, overrides=[override])
