@@ -127,9 +127,6 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
   layer(Gauge::kLayerCosine, "fathom_layer_cosine",
         "Mean cosine between the hidden states before and after the block, 1 means no change "
         "(Gromov et al., arXiv 2403.17887).");
-  layer(Gauge::kLayerEffectiveRank, "fathom_layer_effective_rank",
-        "Exponential of the entropy of the hidden state's singular values, 1 to the width "
-        "(Roy and Vetterli 2007).");
   layer(Gauge::kLayerZeroRatio, "fathom_layer_zero_ratio",
         "Share of exact zeros in the gradient of the block's parameters, 0 to 1.");
 

@@ -58,7 +58,6 @@ enum class Gauge {
   kLayerOmegaPredicted,
   kLayerBranchShare,
   kLayerCosine,
-  kLayerEffectiveRank,
   kLayerZeroRatio,
   kCount,
 };
@@ -87,7 +86,7 @@ inline constexpr size_t kFamilies =
     size_t(Counter::kCount) + size_t(Gauge::kCount) + size_t(Histogram::kCount);
 
 // Number of series that one block of one layer adds: what depth costs of monitoring.max_series.
-inline constexpr int64_t kSeriesPerBlock = 11;
+inline constexpr int64_t kSeriesPerBlock = 10;
 
 // Series of a run with so many blocks in its layers and so many ranks, once all of them exist;
 // counted as for Metrics::series().
