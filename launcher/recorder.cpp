@@ -6,8 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
@@ -309,20 +307,12 @@ void Recorder::finish(const std::string& status, const std::string& reason, int6
   sync();
 }
 
-std::string Recorder::counters_json() const {
-  if (!impl_) return "{}";
-  return nlohmann::json(impl_->metrics.counters()).dump();
-}
+std::string Recorder::counters_json() const { return impl_ ? impl_->metrics.counters() : "[]"; }
 
 void Recorder::restore_counters(const std::string& text) {
-  if (!impl_) return;
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return;
-  std::map<std::string, double> values;
-  for (const auto& [key, value] : json.items())
-    if (value.is_number()) values[key] = value.get<double>();
-  for (const std::string& key : impl_->metrics.restore_counters(values))
-    impl_->log.warn("counter " + key + " of the checkpoint is unknown here and is left out");
+  if (!impl_ || text.empty()) return;
+  for (const std::string& entry : impl_->metrics.restore_counters(text))
+    impl_->log.warn("counter " + entry + " of the checkpoint is unknown here and is left out");
   impl_->metrics.increment(Counter::kRestarts);
   impl_->metrics.publish();
 }

@@ -59,16 +59,4 @@ std::string valid_utf8(const std::string& text) {
   return nlohmann::json::parse(quoted(text)).get<std::string>();
 }
 
-std::optional<std::vector<std::string>> parse_strings(std::string_view text) {
-  std::vector<std::string> strings;
-  if (text.empty()) return strings;
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!list.is_array()) return std::nullopt;
-  for (const nlohmann::json& item : list) {
-    if (!item.is_string()) return std::nullopt;
-    strings.push_back(item.get<std::string>());
-  }
-  return strings;
-}
-
 }  // namespace fathom::monitoring

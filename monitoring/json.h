@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,8 +44,5 @@ class Value {
 
 // The text with each byte sequence that is not UTF-8 replaced by U+FFFD.
 [[nodiscard]] std::string valid_utf8(const std::string& text);
-
-// Reads ["a","b"]; an empty text is an empty list; anything else is nullopt.
-[[nodiscard]] std::optional<std::vector<std::string>> parse_strings(std::string_view text);
 
 }  // namespace fathom::monitoring

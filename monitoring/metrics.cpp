@@ -4,11 +4,15 @@
 #include <cmath>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.h"
 #include "monitoring/json.h"
 
 namespace fathom::monitoring {
 namespace {
+
+using nlohmann::json;
 
 constexpr size_t kFirstHistogram = family_index(Histogram{});
 
@@ -23,25 +27,40 @@ int64_t lines_per_series(size_t family) {
   return family < kFirstHistogram ? 1 : int64_t(info_of(family).buckets.size()) + 3;
 }
 
-std::string saved_key(std::string_view name, const LabelValues& labels) {
-  std::string key(name);
-  if (!labels.empty()) key += to_json(Value(Array(labels.begin(), labels.end())));
-  return key;
+struct SavedName {
+  std::string name;
+  LabelValues labels;
+
+  bool operator==(const SavedName&) const = default;
+};
+
+// Of each value of a series, in their order.
+std::vector<SavedName> saved_names(size_t family, const LabelValues& labels) {
+  const MetricInfo& info = info_of(family);
+  const std::string name(info.name);
+  if (info.type == MetricType::kCounter) return {{name, labels}};
+  std::vector<SavedName> names;
+  for (const double bound : info.buckets) names.push_back({name + "_bucket", {json(bound).dump()}});
+  names.push_back({name + "_count", {}});
+  names.push_back({name + "_sum", {}});
+  return names;
 }
 
-// Calls use(key, value) for each value of one series.
-template <class Use>
-void for_each_saved(size_t family, const LabelValues& labels, const double* values, Use use) {
-  const MetricInfo& info = info_of(family);
-  if (info.type == MetricType::kCounter) {
-    use(saved_key(info.name, labels), values[0]);
-    return;
-  }
-  const size_t buckets = info.buckets.size();
-  for (size_t b = 0; b < buckets; ++b)
-    use(join(info.name, "_bucket[", to_json(Value(info.buckets[b])), "]"), values[b]);
-  use(join(info.name, "_count"), values[buckets]);
-  use(join(info.name, "_sum"), values[buckets + 1]);
+// An entry of the older form in today's: the labels stand behind the name, a bound as a number.
+json modern(const std::string& key, const json& value) {
+  const size_t bracket = std::min(key.find('['), key.size());
+  json labels = json::array();
+  if (bracket < key.size()) labels = json::parse(key.substr(bracket), nullptr, false);
+  if (labels.is_discarded()) labels = nullptr;
+  for (json& label : labels)
+    if (label.is_number()) label = label.dump();
+  return json::array({key.substr(0, bracket), labels, value});
+}
+
+bool is_entry(const json& entry) {
+  const auto is_text = [](const json& label) { return label.is_string(); };
+  return entry.is_array() && entry.size() == 3 && entry[0].is_string() && entry[1].is_array() &&
+         std::ranges::all_of(entry[1], is_text) && entry[2].is_number();
 }
 
 }  // namespace
@@ -89,29 +108,39 @@ void Metrics::publish() {
   published_.put(std::make_shared<const Snapshot>(Snapshot{layout_, values_}));
 }
 
-std::map<std::string, double> Metrics::counters() const {
-  std::map<std::string, double> saved;
+std::string Metrics::counters() const {
+  json saved = json::array();
   for (size_t family = 0; family < kFamilies; ++family) {
     if (info_of(family).type == MetricType::kGauge) continue;
-    for (const auto& [labels, offset] : index_[family])
-      for_each_saved(family, labels, &values_[offset],
-                     [&saved](std::string key, double value) { saved[std::move(key)] = value; });
+    for (const auto& [labels, offset] : index_[family]) {
+      size_t i = offset;
+      for (const SavedName& s : saved_names(family, labels))
+        saved.push_back(json::array({s.name, s.labels, values_[i++]}));
+    }
   }
-  return saved;
+  return saved.dump();
 }
 
-std::vector<std::string> Metrics::restore_counters(const std::map<std::string, double>& values) {
+std::vector<std::string> Metrics::restore_counters(const std::string& text) {
+  json saved = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (saved.is_object()) {
+    json entries = json::array();
+    for (const auto& [key, value] : saved.items()) entries.push_back(modern(key, value));
+    saved = std::move(entries);
+  }
+  if (!saved.is_array()) return {text};
+
   std::vector<std::string> unknown;
-  for (const auto& [key, value] : values) {
-    double* place = find_saved(key);
+  for (const json& entry : saved) {
+    double* place = is_entry(entry) ? find_saved(entry[0], entry[1].get<LabelValues>()) : nullptr;
     if (!place) {
-      unknown.push_back(key);
+      unknown.push_back(entry.dump());
       continue;
     }
-    const bool may_be_negative = key.ends_with("_sum");
-    require<CheckpointError>(std::isfinite(value) && (value >= 0 || may_be_negative),
-                             "metrics: ", key, " is ", value,
-                             " in the checkpoint, expected a finite count");
+    const auto value = entry[2].get<double>();
+    const bool may_be_negative = entry[0].get_ref<const std::string&>().ends_with("_sum");
+    require<CheckpointError>(value >= 0 || may_be_negative, "metrics: ", entry.dump(),
+                             " is in the checkpoint, expected a count of 0 or more");
     *place = value;
   }
   // Bounds may differ between versions; cumulative counts must rise all the same.
@@ -140,8 +169,9 @@ double* Metrics::find_or_add(size_t family, const LabelValues& labels) {
 
 size_t Metrics::add(size_t family, LabelValues labels) {
   const int64_t lines = lines_per_series(family);
-  require(series_ + lines <= max_series_, "metrics: ", saved_key(info_of(family).name, labels),
-          " would be series ", series_ + lines, ", but monitoring.max_series is ", max_series_,
+  require(series_ + lines <= max_series_, "metrics: ", info_of(family).name,
+          labels.empty() ? "" : json(labels).dump(), " would be series ", series_ + lines,
+          ", but monitoring.max_series is ", max_series_,
           "; raise it, or set monitoring.detail: run");
   const size_t offset = values_.size();
   values_.resize(offset + values_per_series(family));
@@ -151,25 +181,16 @@ size_t Metrics::add(size_t family, LabelValues labels) {
   return offset;
 }
 
-// Where the value of a key of counters() lives; null for a key of another version.
-double* Metrics::find_saved(const std::string& key) {
-  const std::string name = key.substr(0, key.find('['));
+// Where a value of counters() lives; null for one of another version.
+double* Metrics::find_saved(const std::string& name, const LabelValues& labels) {
   for (size_t family = 0; family < kFamilies; ++family) {
     const MetricInfo& info = info_of(family);
-    if (info.type == MetricType::kCounter && info.name == name) {
-      const auto labels = parse_strings(std::string_view(key).substr(name.size()));
-      if (!labels || labels->size() != info.labels.size()) return nullptr;
-      return find_or_add(family, *labels);
-    }
-    if (info.type != MetricType::kHistogram || !name.starts_with(info.name)) continue;
-    double* found = nullptr;
-    double* values = find_or_add(family, {});
-    size_t i = 0;
-    for_each_saved(family, {}, values, [&](const std::string& candidate, double) {
-      if (candidate == key) found = values + i;
-      ++i;
-    });
-    return found;
+    if (info.type == MetricType::kCounter && info.name == name)
+      return labels.size() == info.labels.size() ? find_or_add(family, labels) : nullptr;
+    if (info.type != MetricType::kHistogram) continue;
+    const std::vector<SavedName> names = saved_names(family, {});
+    const auto found = std::ranges::find(names, SavedName{name, labels});
+    if (found != names.end()) return find_or_add(family, {}) + (found - names.begin());
   }
   return nullptr;
 }

@@ -51,19 +51,20 @@ class Metrics {
   // What the last publish() saw; never null. From any thread.
   [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const { return published_.get(); }
 
-  // Every value that must outlive the process, by a key such as fathom_tokens_total["source"].
-  [[nodiscard]] std::map<std::string, double> counters() const;
-  // Puts them back, replacing what is there. Returns the keys that this version does not know (they
-  // are left out). CheckpointError for a negative or non-finite value.
-  [[nodiscard]] std::vector<std::string> restore_counters(
-      const std::map<std::string, double>& values);
+  // Every value that must outlive the process, as a JSON list of [name, label values, value], such
+  // as ["fathom_tokens_total",["source"],12.0]; the label of a histogram's _bucket is its bound.
+  [[nodiscard]] std::string counters() const;
+  // Puts them back, replacing what is there. Returns the entries that this version does not know
+  // (they are left out). CheckpointError for a negative value. The form of older checkpoints is
+  // read as well, an object such as {"fathom_tokens_total[\"source\"]":12.0}.
+  [[nodiscard]] std::vector<std::string> restore_counters(const std::string& json);
 
   [[nodiscard]] int64_t series() const { return series_; }  // counted as for max_series
 
  private:
   double* find_or_add(size_t family, const LabelValues& labels);
   size_t add(size_t family, LabelValues labels);
-  double* find_saved(const std::string& key);
+  double* find_saved(const std::string& name, const LabelValues& labels);
 
   int64_t max_series_;
   int64_t series_ = 0;

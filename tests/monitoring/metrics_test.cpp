@@ -174,44 +174,77 @@ TEST(Metrics, CountersComeBackAfterAResume) {
   second.set(Gauge::kLoss, 9);
 
   EXPECT_EQ(published(second), published(first));
-  EXPECT_EQ(first.counters().at("fathom_steps_total"), 12);
-  EXPECT_EQ(first.counters().at("fathom_tokens_total[\"target\"]"), 1e15);
-  EXPECT_FALSE(first.counters().contains("fathom_loss"));
+  EXPECT_THAT(first.counters(), HasSubstr(R"(["fathom_steps_total",[],12.0])"));
+  EXPECT_THAT(first.counters(), HasSubstr(R"(["fathom_tokens_total",["target"],1e+15])"));
+  EXPECT_THAT(first.counters(),
+              HasSubstr(R"(["fathom_step_duration_seconds_bucket",["0.5"],1.0])"));
+  EXPECT_THAT(first.counters(), Not(HasSubstr("fathom_loss")));
 }
 
-TEST(Metrics, RestoreReturnsTheKeysItDoesNotKnow) {
+// The older form: an object, whose keys have the labels in them.
+TEST(Metrics, CountersOfOlderCheckpointsAreRead) {
   Metrics metrics;
 
-  const auto unknown = metrics.restore_counters({
-      {"fathom_gone_total", 1},
-      {"fathom_loss", 1},
-      {"fathom_steps_total", 4},
-      {"fathom_step_duration_seconds_bucket[0.123]", 1},
-      {"fathom_tokens_total", 1},
-      {"fathom_tokens_total[broken", 1},
-  });
+  const auto unknown = metrics.restore_counters(
+      R"({"fathom_data_dropped_total[\"odd \\\"reason\\\"\\n\\\\\"]":3.0,)"
+      R"("fathom_layer_nonfinite_total[\"decoder\",\"2\",\"cross_attention\"]":7.0,)"
+      R"("fathom_step_duration_seconds_bucket[0.25]":0.0,)"
+      R"("fathom_step_duration_seconds_bucket[0.5]":1.0,)"
+      R"("fathom_step_duration_seconds_bucket[1.0]":1.0,)"
+      R"("fathom_step_duration_seconds_count":2.0,"fathom_step_duration_seconds_sum":1000.3,)"
+      R"("fathom_steps_total":12.0,"fathom_tokens_total[\"target\"]":1e+15})");
+  const std::string text = published(metrics);
 
-  EXPECT_THAT(unknown, ElementsAre("fathom_gone_total", "fathom_loss",
-                                   "fathom_step_duration_seconds_bucket[0.123]",
-                                   "fathom_tokens_total", "fathom_tokens_total[broken"));
+  EXPECT_THAT(unknown, ElementsAre());
+  EXPECT_THAT(text, HasSubstr("{reason=\"odd \\\"reason\\\"\\n\\\\\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("{stack=\"decoder\",layer=\"2\",block=\"cross_attention\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("_bucket{le=\"0.25\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("_bucket{le=\"1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("_bucket{le=\"+Inf\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("fathom_step_duration_seconds_sum 1000.3\n"));
+  EXPECT_THAT(text, HasSubstr("\nfathom_steps_total 12\n"));
+  EXPECT_THAT(text, HasSubstr("fathom_tokens_total{side=\"target\"} 1000000000000000\n"));
+}
+
+TEST(Metrics, RestoreReturnsTheEntriesItDoesNotKnow) {
+  Metrics metrics;
+  const std::vector<std::string> strange = {
+      R"(["fathom_gone_total",[],1.0])",
+      R"(["fathom_loss",[],1.0])",
+      R"(["fathom_step_duration_seconds_bucket",["0.123"],1.0])",
+      R"(["fathom_step_duration_seconds_count",["x"],1.0])",
+      R"(["fathom_tokens_total",[],1.0])",
+      R"(["fathom_tokens_total",[1],1.0])",
+      R"(["fathom_tokens_total",null,1.0])",
+      R"(["fathom_restarts_total",[],null])",
+      R"(["fathom_restarts_total",[]])",
+      R"([1,[],1.0])",
+      "7",
+  };
+  std::string text = R"([["fathom_steps_total",[],4])";
+  for (const std::string& entry : strange) text += "," + entry;
+
+  EXPECT_EQ(metrics.restore_counters(text + "]"), strange);
   EXPECT_THAT(published(metrics), HasSubstr("fathom_steps_total 4\n"));
+  EXPECT_THAT(metrics.restore_counters(R"({"fathom_tokens_total[broken":1.0})"),
+              ElementsAre(R"(["fathom_tokens_total",null,1.0])"));
+  EXPECT_THAT(metrics.restore_counters("no JSON"), ElementsAre("no JSON"));
 }
 
 TEST(Metrics, RestoreRefusesImpossibleCounts) {
   Metrics metrics;
 
-  EXPECT_EQ(message_of<CheckpointError>([&] {
-              (void)metrics.restore_counters({{"fathom_steps_total", -3}});
-            }),
-            "metrics: fathom_steps_total is -3 in the checkpoint, expected a finite count");
-  EXPECT_THROW((void)metrics.restore_counters({{"fathom_steps_total", std::nan("")}}),
-               CheckpointError);
+  for (const char* text : {R"([["fathom_steps_total",[],-3.0]])", R"({"fathom_steps_total":-3.0})"})
+    EXPECT_EQ(
+        message_of<CheckpointError>([&] { (void)metrics.restore_counters(text); }),
+        R"(metrics: ["fathom_steps_total",[],-3.0] is in the checkpoint, expected a count of )"
+        "0 or more");
 }
 
 TEST(Metrics, RestoredHistogramRisesEvenWhenABoundIsNew) {
   Metrics metrics;
-  (void)metrics.restore_counters({{"fathom_step_duration_seconds_bucket[0.01]", 5},
-                                  {"fathom_step_duration_seconds_count", 6}});
+  (void)metrics.restore_counters(R"([["fathom_step_duration_seconds_bucket",["0.01"],5],)"
+                                 R"(["fathom_step_duration_seconds_count",[],6]])");
 
   const std::string text = published(metrics);
 
