@@ -12,6 +12,8 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Not nlohmann's digits: it writes 1e-04 as 0.0001 and some doubles with more digits than needed,
+// and these bytes are compared between runs.
 std::string number(double x) {
   if (std::isnan(x)) return R"("NaN")";
   if (std::isinf(x)) return x > 0 ? R"("Infinity")" : R"("-Infinity")";

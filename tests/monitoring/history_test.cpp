@@ -41,6 +41,11 @@ TEST(Json, DoublesHaveTheFewestDigitsThatReadBack) {
   EXPECT_EQ(text(-0.0), "-0.0");
   EXPECT_EQ(text(5e-324), "5e-324");
   EXPECT_EQ(text(1e300), "1e+300");
+  EXPECT_EQ(text(1e22), "1e+22");
+  EXPECT_EQ(text(1e-4), "1e-04");  // a learning rate
+  EXPECT_EQ(text(1e5), "1e+05");
+  EXPECT_EQ(text(0.00025), "0.00025");
+  EXPECT_EQ(text(4.707521324902324), "4.707521324902324");  // nlohmann: 4.7075213249023236
   EXPECT_EQ(text(9007199254740993.0), "9007199254740992.0");
   for (const double x : {1.0 / 3, 2.0 / 3 * 1e-7, 123456789.123456789, 1.7976931348623157e308})
     EXPECT_EQ(std::stod(text(x)), x);
