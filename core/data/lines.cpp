@@ -1,10 +1,10 @@
 #include "core/data/lines.h"
 
 #include <array>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include "core/base/error.h"
@@ -136,13 +136,10 @@ std::string Text::describe_fault(int64_t i) const {
     case LineFault::kNone:
       what = "nothing is wrong";
       break;
-    case LineFault::kInvalidUtf8: {
+    case LineFault::kInvalidUtf8:
       at = find_invalid_utf8(text);
-      std::array<char, 8> hex;
-      std::snprintf(hex.data(), hex.size(), "0x%02X", unsigned{uint8_t(text[at])});
-      what = join("byte ", hex.data(), " is not UTF-8 here");
+      what = fmt::format("byte 0x{:02X} is not UTF-8 here", uint8_t(text[at]));
       break;
-    }
     case LineFault::kCarriageReturn:
       at = text.size() - 1;
       what = "carriage return before the line feed (Windows line ends)";
