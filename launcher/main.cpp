@@ -1,5 +1,5 @@
-// From here to a kernel in six calls: train -> Trainer::run -> next_step -> GradientStep::run ->
-// Transformer::losses -> linear -> the device's kernel.
+// The program: commands are in command_line.h, errors become exit codes here. From here down to a
+// kernel: run_command_line, train, Trainer::run, GradientStep::run, Transformer::losses, an op.
 #include <csignal>
 #include <cstdio>
 #include <exception>

@@ -1,8 +1,8 @@
 // Every metric family that Fathom exposes: name, type, help, labels, buckets. The names are part of
-// the contract (alert rules and dashboards use them), so they are fixed at compile time: callers
-// name an enumerator, and a misspelt or mistyped metric does not compile.
+// the contract (users' alert rules and dashboards use them), so they are fixed at compile time:
+// callers name an enumerator, and a misspelt or mistyped metric does not compile.
 //
-// To add one: an enumerator here, a line in catalogue.cpp, and the panel or rule that reads it.
+// To add one: an enumerator here, a line in catalogue.cpp, and a call that sets it.
 #pragma once
 
 #include <cstddef>

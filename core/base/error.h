@@ -17,7 +17,7 @@ enum class ExitCode : int {
   kUsage = 2,       // command line or config
   kData = 3,        // corpus, tokenizer, vocabulary
   kCheckpoint = 4,  // no usable checkpoint
-  kTraining = 5,    // diverged, plateau, non-finite; theory check failed
+  kTraining = 5,    // diverged, plateau, non-finite
   kIo = 6,          // a file could not be written or read
   kPeer = 7,        // peer lost, hang, MPI or GPU error
   kRequeue = 75,    // stopped by a signal after saving: run me again

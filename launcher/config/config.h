@@ -1,6 +1,7 @@
 // Everything a run is told, as plain data: one struct per section of the YAML file. `schema.h` has
 // the table of keys that fill it, `load.h` reads it, `show.h` writes it back.
-// Ranges and meanings stand in the table (and, made from it, in docs/configuration.md), not here.
+// Ranges and meanings stand in the table (and, made from it, in docs/configuration.md); here only
+// units, and what 0 means.
 #pragma once
 
 #include <cstdint>
