@@ -191,8 +191,7 @@ std::string VerdictMonitor::reason() const {
     case VerdictStatus::kRelapse:
       return fmt::format(
           "The validation loss is {:.3f} nats at step {} and has stayed more than {:.1f} nats "
-          "above the "
-          "best, {:.3f} at step {}, for {} validations and {} steps.",
+          "above the best, {:.3f} at step {}, for {} validations and {} steps.",
           s.value, s.step, options_.relapse_rise, s.best_nll, s.best_step, s.raised_validations,
           s.step - s.raised_since);
     case VerdictStatus::kDegenerate:

@@ -82,16 +82,14 @@ void add_batch_keys(std::vector<Key>& keys) {
   keys.push_back(integer_key(
       "batch.tokens", [](auto& c) -> auto& { return c.batch.tokens; }, 1, 1'000'000'000,
       "Tokens of one optimizer step, all ranks together; a pair costs the longer of its sides, "
-      "with "
-      "EOS."));
+      "with EOS."));
   keys.push_back(integer_key(
       "batch.micro_tokens", [](auto& c) -> auto& { return c.batch.micro_tokens; }, 1, 100'000'000,
       "Most tokens in one forward and backward pass; sets the memory that is needed."));
   keys.push_back(integer_key(
       "batch.shards", [](auto& c) -> auto& { return c.batch.shards; }, 0, 65536,
       "Virtual shards that a batch is cut into; at least the number of ranks. 0: the larger of 8 "
-      "and "
-      "the power of two that is at least tokens / micro_tokens."));
+      "and the power of two that is at least tokens / micro_tokens."));
 }
 
 void add_schedule_keys(std::vector<Key>& keys) {
@@ -106,11 +104,9 @@ void add_schedule_keys(std::vector<Key>& keys) {
        {"cosine", Schedule::kCosine},
        {"linear", Schedule::kLinear}},
       "Learning rate at step t, with W = warmup_steps. inverse-sqrt: linear to W, then lr "
-      "sqrt(W/t). "
-      "inverse-sqrt-w1: lr / sqrt(t). hold-inverse-sqrt: lr until W, then lr sqrt(W/t). tfixup: lr "
-      "sqrt(W/(W+t)). constant-step: lr, from W on lr/10. cosine, linear: linear to W, then down "
-      "to 0 "
-      "at train.max_steps."));
+      "sqrt(W/t). inverse-sqrt-w1: lr / sqrt(t). hold-inverse-sqrt: lr until W, then lr sqrt(W/t). "
+      "tfixup: lr sqrt(W/(W+t)). constant-step: lr, from W on lr/10. cosine, linear: linear to W, "
+      "then down to 0 at train.max_steps."));
   keys.push_back(integer_key(
       "optimizer.warmup_steps", [](auto& c) -> auto& { return c.optimizer.warmup_steps; }, 0,
       kMostSteps, "W of the schedule. 1 with inverse-sqrt-w1; 0 only with cosine and linear."));

@@ -124,8 +124,7 @@ void add_model_keys(std::vector<Key>& keys) {
   keys.push_back(text_key(
       "run.name", [](auto& c) -> auto& { return c.run.name; }, name_rule,
       "Name of the run in logs, metrics and reports. Without it, the config file's name without "
-      "its "
-      "ending."));
+      "its ending."));
   keys.push_back(text_key(
       "run.directory", [](auto& c) -> auto& { return c.run.directory; }, {"a path", accepts_path},
       "Where the run keeps its files. Without it, runs/NAME."));
@@ -171,8 +170,7 @@ void add_model_keys(std::vector<Key>& keys) {
        {"decoder", ShareEmbeddings::kDecoder},
        {"none", ShareEmbeddings::kNone}},
       "Which of source, target and output embedding are one table: all three, the decoder's two, "
-      "or "
-      "none."));
+      "or none."));
   keys.push_back(choice_key(
       "model.init", [](auto& c) -> auto& { return c.model.init; },
       {{"fairseq", InitRule::kFairseq}, {"xavier", InitRule::kXavier}},

@@ -55,8 +55,7 @@ void add_dist_keys(std::vector<Key>& keys) {
       "dist.reduction", [](auto& c) -> auto& { return c.dist.reduction; },
       {{"tree", Reduction::kTree}, {"fast", Reduction::kFast}},
       "tree: one fixed order of sums, the same bits on any number of ranks. fast: plain "
-      "all-reduce, "
-      "equal up to rounding."));
+      "all-reduce, equal up to rounding."));
   keys.push_back(choice_key(
       "dist.overlap", [](auto& c) -> auto& { return c.dist.overlap; },
       {{"auto", Overlap::kAuto}, {"on", Overlap::kOn}, {"off", Overlap::kOff}},
@@ -73,8 +72,7 @@ void add_dist_keys(std::vector<Key>& keys) {
       "dist.timeout_seconds", [](auto& c) -> auto& { return c.dist.timeout_seconds; },
       {.low = 0, .high = 1e6, .open_low = true},
       "A rank that waits longer than this for its peers stops the run; in validation and saving "
-      "ten "
-      "times as long, at most an hour, during set-up at most six."));
+      "ten times as long, at most an hour, during set-up at most six."));
 }
 
 void add_checkpoint_keys(std::vector<Key>& keys) {
@@ -96,8 +94,7 @@ void add_checkpoint_keys(std::vector<Key>& keys) {
       "checkpoint.keep_every", [](auto& c) -> auto& { return c.checkpoint.keep_every; }, 0,
       kMostSteps,
       "Checkpoints whose step is a multiple of this are kept for ever; a multiple of every_steps. "
-      "0: "
-      "off."));
+      "0: off."));
 }
 
 void add_monitoring_keys(std::vector<Key>& keys) {
@@ -105,8 +102,7 @@ void add_monitoring_keys(std::vector<Key>& keys) {
       "monitoring.listen", [](auto& c) -> auto& { return c.monitoring.listen; },
       {monitoring::kListenForms, monitoring::is_listen},
       "Where Prometheus finds the metrics. A taken port is replaced by a free one, which is "
-      "printed "
-      "and put in targets.json. Port 0: any free one."));
+      "printed and put in targets.json. Port 0: any free one."));
   keys.push_back(boolean_key(
       "monitoring.required", [](auto& c) -> auto& { return c.monitoring.required; },
       "Stop when the metrics cannot be served at the address asked for."));
@@ -133,9 +129,8 @@ void add_running_keys(std::vector<Key>& keys) {
   keys.push_back(integer_key(
       "verdict.after", [](auto& c) -> auto& { return c.verdict.after; }, 0, kMostSteps,
       "Step from which a run may be judged failed by plateau or blindness. 0: the smaller of half "
-      "of max_steps "
-      "and "
-      "the larger of 8000 and twice the warm-up (4000 if the schedule has none)."));
+      "of max_steps and the larger of 8000 and twice the warm-up (4000 if the schedule has "
+      "none)."));
 }
 
 }  // namespace fathom::launcher

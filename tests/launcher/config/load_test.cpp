@@ -33,8 +33,7 @@ TEST(Load, RefusesUnknownKeysAndNamesTheOneMeant) {
        "c.yaml:2: batch.zebra: unknown key, allowed in batch: tokens, micro_tokens, shards"},
       {"zzzzzz: 1\n",
        "c.yaml:1: zzzzzz: unknown key, allowed sections: run, model, data, batch, optimizer, "
-       "train, "
-       "dist, checkpoint, monitoring, verdict"},
+       "train, dist, checkpoint, monitoring, verdict"},
       {"model:\n  topology_options:\n    alhpa: 1\n",
        "c.yaml:3: model.topology_options.alhpa: unknown key; did you mean "
        "model.topology_options.alpha"},
@@ -165,15 +164,13 @@ TEST(Load, RefusesWhatIsNotAvailable) {
        "available: false"},
       {"model: {recompute_activations: true}",
        "model.recompute_activations: got true, which is not available: activations are always "
-       "kept; "
-       "available: false"},
+       "kept; available: false"},
       {"train: {device: cuda}",
        "train.device: got cuda, which is not available: this program has no GPU kernels yet; "
        "available: auto, cpu, reference"},
       {"dist: {backend: nccl}",
        "dist.backend: got nccl, which is not available: it needs device cuda, which this program "
-       "does "
-       "not have yet; available: auto, mpi"},
+       "does not have yet; available: auto, mpi"},
   };
   for (const Refused& c : cases) EXPECT_EQ(refusal(c.text), "c.yaml:1: " + c.message);
   EXPECT_FALSE(parse("dist: {shard_optimizer: false}").dist.shard_optimizer);
