@@ -32,6 +32,7 @@ enum class Role {
   kAttentionOutBias,
   kNormGain,
   kNormBias,
+  kMixing,  // weights of streams, scales: `initial` says
 };
 
 struct Parameter {
@@ -41,6 +42,13 @@ struct Parameter {
   int64_t offset = 0;          // first element in the flat buffers
   Tensor value, grad;
   int64_t fan_in = 0, fan_out = 0;  // of the matrix it belongs to (a bias: of its weight)
+  // What the rule of the role does not say: factors on the initial values of rows, or the values.
+  struct RowGain {
+    int64_t first = 0, count = 0;
+    double gain = 1;
+  };
+  std::vector<RowGain> row_gains = {};
+  std::vector<double> initial = {};  // all entries, row by row; empty: the rule
 
   [[nodiscard]] int64_t numel() const { return value.numel(); }
   [[nodiscard]] bool is_matrix() const { return shape.size() == 2; }

@@ -23,6 +23,7 @@
 #include "core/kernels/linear.h"
 #include "core/kernels/rows.h"
 #include "core/kernels/statistics.h"
+#include "core/kernels/weighted.h"
 
 namespace fathom::kernels {
 
@@ -50,6 +51,10 @@ struct Kernels {
   Kernel<EmbeddingBackward> embedding_backward;
   Kernel<AddScaled> add_scaled;
   Kernel<Fill> fill;
+  Kernel<AddWeighted> add_weighted;
+  Kernel<WeightGradient> weight_gradient;
+  Kernel<ScaleColumns> scale_columns;
+  Kernel<ScaleColumnsBackward> scale_columns_backward;
   Kernel<GeluForward> gelu_forward;
   Kernel<GeluBackward> gelu_backward;
   Kernel<AttentionForward> attention_forward;
@@ -79,6 +84,10 @@ void for_each_kernel(const F& f) {
   f("embedding_backward", &Kernels::embedding_backward);
   f("add_scaled", &Kernels::add_scaled);
   f("fill", &Kernels::fill);
+  f("add_weighted", &Kernels::add_weighted);
+  f("weight_gradient", &Kernels::weight_gradient);
+  f("scale_columns", &Kernels::scale_columns);
+  f("scale_columns_backward", &Kernels::scale_columns_backward);
   f("gelu_forward", &Kernels::gelu_forward);
   f("gelu_backward", &Kernels::gelu_backward);
   f("attention_forward", &Kernels::attention_forward);

@@ -1,5 +1,6 @@
 #include "core/model/init.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/philox.h"
@@ -40,6 +41,7 @@ Rule rule_for(const Parameter& p, const ModelConfig& config) {
       return {Rule::Kind::kConstant, 1};
     case Role::kAttentionOutBias:
     case Role::kNormBias:
+    case Role::kMixing:  // `initial` says
       return {Rule::Kind::kConstant, 0};
   }
   return {Rule::Kind::kConstant, 0};
@@ -62,6 +64,11 @@ std::vector<T> values(const Parameter& p, const Rule& rule, uint64_t seed) {
         break;
     }
   }
+  for (const Parameter::RowGain& part : p.row_gains)
+    for (int64_t i = part.first * p.value.cols(); i < (part.first + part.count) * p.value.cols();
+         ++i)
+      w[size_t(i)] = T(part.gain * double(w[size_t(i)]));
+  if (!p.initial.empty()) std::copy(p.initial.begin(), p.initial.end(), w.begin());
   return w;
 }
 

@@ -14,6 +14,7 @@
 #include "core/ops/embedding.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
+#include "core/ops/weighted.h"
 #include "tests/support/grad_check.h"
 #include "tests/support/random_tensor.h"
 
@@ -163,6 +164,20 @@ inline void build_elementwise(OpCase& c, bool is_gelu, bool dropout) {
   };
 }
 
+inline void build_weighted_sum(OpCase& c) {
+  const Parameter& w = c.store.add("w", Role::kMixing, {5});
+  c.ready();
+  for (int i = 0; i < 3; ++i) c.add_input(c.rows, c.shape.width());
+  c.graph = [&w](Tape&, const std::vector<Var>& in) { return weighted_sum(in, w, 1); };
+}
+
+inline void build_scale_columns(OpCase& c) {
+  const Parameter& gain = c.store.add("gain", Role::kMixing, {c.shape.width()});
+  c.ready();
+  c.add_input(c.rows, c.shape.width());
+  c.graph = [&gain](Tape&, const std::vector<Var>& in) { return scale_columns(in[0], gain); };
+}
+
 inline void build_self_attention(OpCase& c, bool causal, bool dropout) {
   c.ready();
   c.add_input(c.rows, 3 * c.shape.width());
@@ -209,6 +224,8 @@ inline void build_cross_entropy(OpCase& c, double smoothing) {
       {"Embedding", [](OpCase& c) { build_embedding(c, false); }},
       {"EmbeddingDropout", [](OpCase& c) { build_embedding(c, true); }},
       {"AddScaled", [](OpCase& c) { build_elementwise(c, false, false); }},
+      {"WeightedSum", build_weighted_sum},
+      {"ScaleColumns", build_scale_columns},
       {"Gelu", [](OpCase& c) { build_elementwise(c, true, false); }},
       {"GeluDropout", [](OpCase& c) { build_elementwise(c, true, true); }},
       {"SelfAttention", [](OpCase& c) { build_self_attention(c, false, false); }},
