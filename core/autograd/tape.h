@@ -47,6 +47,7 @@ struct Mode {
   bool recording = true;         // keep what backward needs
   bool batch_invariant = false;  // results of a row do not depend on what shares the batch
   bool training = true;          // dropout on
+  int64_t update = 0;            // of this training step, or of the step the weights are from
   kernels::DropoutStep dropout = {};
   Profile* profile = nullptr;  // gets a span for every op; outlives the tape
 };
@@ -92,6 +93,15 @@ class Tape {
   Var record(const char* name, Tensor value, std::span<const Var> inputs,
              std::span<const Parameter* const> parameters, Backward backward);
 
+  // Runs a part of the model so that only its outputs are kept: backward runs it again, on a tape
+  // of its own, and undoes that. `f` is a pure function of its inputs and of parameters, called
+  // with kFirst now and with kAgain in backward; the bits are those of f(inputs) called directly.
+  // An output may be an input, or not set.
+  enum class Run { kFirst, kAgain };
+  using Segment = std::function<std::vector<Var>(std::span<const Var> inputs, Run run)>;
+  [[nodiscard]] std::vector<Var> recomputed(const char* name, std::span<const Var> inputs,
+                                            Segment f);
+
   // Adds `grad` to what `v` has received so far, in the type of v. For use inside a Backward.
   void accumulate(const Var& v, Tensor grad);
 
@@ -102,13 +112,19 @@ class Tape {
 
  private:
   struct Entry {
-    const char* name;                // of the op
-    std::shared_ptr<Var::Node> out;  // null: a parameter becomes ready
-    Backward backward;
+    const char* name;                                     // of the op
+    std::vector<std::shared_ptr<Var::Node>> outs;         // none: a parameter becomes ready
+    std::function<void(std::span<Tensor> dys)> backward;  // empty: an output without influence
     const Parameter* parameter = nullptr;
     Arena::Mark mark = 0;
   };
   Var make(Tensor value, bool needs_grad);
+  void push(Entry entry, std::span<const Parameter* const> parameters);
+  void undo(const ReadyHook& ready);
+  void undo_again(const Segment& f, std::span<const Var> given, std::span<const size_t> made,
+                  std::span<Tensor> dys);
+  // Of the first of `in` that is the same variable; or its size.
+  [[nodiscard]] static size_t place_of(const Var& v, std::span<const Var> in);
 
   Device& device_;
   DType dtype_;
@@ -116,6 +132,7 @@ class Tape {
   Arena::Mark start_, last_mark_;
   std::vector<Entry> entries_;
   std::unordered_set<const Parameter*> seen_;
+  std::vector<const Parameter*>* collected_ = nullptr;  // those used, while a segment first runs
 };
 
 }  // namespace fathom::autograd

@@ -138,6 +138,96 @@ TEST(Tape, ReturnsMemoryToTheMark) {
   EXPECT_EQ(device->arena().used_bytes(), used) << "after a pass without backward";
 }
 
+// Two streams that begin as one; the segments hand on an input, an output twice, and one not set.
+Tape::Segment mixing_segment(const Weights& w, std::vector<Tape::Run>* runs) {
+  return [&w, runs](std::span<const Var> in, Tape::Run run) {
+    runs->push_back(run);
+    const Var h = ops::linear(in[0], w.w1, nullptr, {.relu = true});
+    const Var sum = ops::add_layer_norm(in[1], h, w.gain, w.bias, 1e-5);
+    return std::vector<Var>{sum, in[1], sum, Var{}};
+  };
+}
+
+struct Streams {
+  Tensor gradient, dx, y;
+  std::vector<std::string> announced;
+  int64_t peak = 0;
+};
+
+Streams run_segments(bool recomputes, std::vector<Tape::Run>* runs) {
+  Weights w;
+  const auto device = tensor::make_reference_device();
+  Tape tape(*device, DType::kF64, {});
+  const Var x = tape.leaf(normal(300, 4, DType::kF64, 1));
+  const Tape::Segment f = mixing_segment(w, runs);
+  Var a = x, b = x;
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<Var> in = {a, b};
+    const std::vector<Var> out =
+        recomputes ? tape.recomputed("segment", in, f) : f(in, Tape::Run::kFirst);
+    EXPECT_FALSE(out[3].is_set());
+    a = ops::linear(out[0], w.w2, nullptr);
+    b = ops::add_scaled(ops::add_scaled(out[1], out[2], 0.5, 0.5), a);
+  }
+  Streams s;
+  s.y = support::copy_of(b.value());
+  tape.backward(b, normal(300, 4, DType::kF64, 2),
+                [&](const Parameter& p) { s.announced.push_back(p.name); });
+  EXPECT_TRUE(x.grad().is_sole_owner()) << "its memory may be gone";
+  s.dx = support::copy_of(x.grad());
+  s.gradient = support::copy_of(w.gradient);
+  s.peak = device->arena().peak_bytes();
+  return s;
+}
+
+TEST(Tape, RunsSegmentsAgainWithTheBitsOfOneRun) {
+  std::vector<Tape::Run> once, twice;
+
+  const Streams want = run_segments(false, &once), got = run_segments(true, &twice);
+
+  EXPECT_TRUE(support::has_same_bits(got.y, want.y));
+  EXPECT_TRUE(support::has_same_bits(got.dx, want.dx));
+  EXPECT_TRUE(support::has_same_bits(got.gradient, want.gradient));
+  EXPECT_EQ(got.announced, want.announced);
+  EXPECT_LT(got.peak, want.peak);
+  std::vector<Tape::Run> expected(20, Tape::Run::kFirst);
+  EXPECT_EQ(once, expected);
+  expected.resize(40, Tape::Run::kAgain);
+  EXPECT_EQ(twice, expected);
+}
+
+TEST(Tape, RunsASegmentOnceWhereNothingIsRecorded) {
+  Weights w;
+  const auto device = tensor::make_reference_device();
+  Tape tape(*device, DType::kF64, {.recording = false});
+  const Var x = tape.constant(normal(3, 4, DType::kF64, 1));
+  std::vector<Tape::Run> runs;
+  const std::vector<Var> in = {x, x};
+
+  const std::vector<Var> out = tape.recomputed("segment", in, mixing_segment(w, &runs));
+
+  EXPECT_EQ(runs, std::vector<Tape::Run>{Tape::Run::kFirst});
+  EXPECT_EQ(out[1].value().address(), x.value().address());
+}
+
+// Nothing behind it reaches the loss: it is not run again, its parameters are announced.
+TEST(Tape, DoesNotRunASegmentAgainWhoseOutputsNobodyUsed) {
+  Weights w;
+  const auto device = tensor::make_reference_device();
+  Tape tape(*device, DType::kF64, {});
+  const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
+  std::vector<Tape::Run> runs;
+  const std::vector<Var> in = {x, x};
+  (void)tape.recomputed("segment", in, mixing_segment(w, &runs));
+  std::vector<std::string> announced;
+
+  tape.backward(ops::linear(x, w.w2, nullptr), normal(3, 4, DType::kF64, 2),
+                [&](const Parameter& p) { announced.push_back(p.name); });
+
+  EXPECT_EQ(runs, std::vector<Tape::Run>{Tape::Run::kFirst});
+  EXPECT_EQ(announced, (std::vector<std::string>{"w2", "bias", "gain", "w1"}));
+}
+
 TEST(Tape, WithoutRecordingMakesNoGradients) {
   Weights w;
   const auto device = tensor::make_reference_device();
