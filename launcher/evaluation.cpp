@@ -15,8 +15,9 @@ namespace fathom::launcher {
 namespace {
 
 double summed_nll(model::Transformer& model, Device& device, const data::PackedBatch& batch) {
-  Tape tape(device, model.parameters().dtype(),
-            {.recording = false, .batch_invariant = true, .training = false});
+  Tape tape(
+      device, model.parameters().dtype(),
+      {.recording = false, .batch_invariant = true, .training = false, .update = model.update()});
   const ops::TokenLosses losses =
       model.losses(tape, model::upload(tape, batch, model.config().vocabulary_size), 0, 1);
   const Tensor sums = tape.keep(1, 2, DType::kF64);

@@ -39,6 +39,7 @@ struct GradientStep::Impl {
     Context& context = device_.compute();
     profile_ = profile;
     passes_.clear();
+    model_.set_update(step);
     tokens_ = tokens_of(batch);
     begin_ = context.record();
     context.run(&Kernels::fill, {.y = losses_, .value = 0});
@@ -186,7 +187,9 @@ struct GradientStep::Impl {
     PassEvents events;
     events.begin = context.record();
     Tape tape(device_, model_.parameters().dtype(),
-              {.dropout = {.seed = options_.seed, .step = pass.step}, .profile = profile_});
+              {.update = model_.update(),
+               .dropout = {.seed = options_.seed, .step = pass.step},
+               .profile = profile_});
     const model::DeviceBatch batch =
         model::upload(tape, data::pack(data_, pass.pairs), model_.config().vocabulary_size);
     std::optional<observe::LayerProbe> probe;

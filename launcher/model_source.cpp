@@ -39,6 +39,7 @@ LoadedModel load_model(const std::string& path, int threads) {
   out.device = make_device(out.config);
   out.model =
       std::make_unique<model::Transformer>(out.config.model, *out.device, compute_type(out.config));
+  out.model->set_update(out.step);
   checkpoint::LoadingArchive archive(source, "model/");
   HostCopies copies;
   visit_weights(archive, *out.model, copies);

@@ -20,7 +20,10 @@ class GreedyBatch {
               const std::vector<std::vector<int32_t>>& sources, const GreedyOptions& options)
       : model_(model),
         tape_(device, model.parameters().dtype(),
-              {.recording = false, .batch_invariant = true, .training = false}) {
+              {.recording = false,
+               .batch_invariant = true,
+               .training = false,
+               .update = model.update()}) {
     std::vector<int32_t> lengths;
     for (size_t i = 0; i < sources.size(); ++i) {
       const int32_t length = int32_t(sources[i].size()) + 1;

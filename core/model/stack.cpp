@@ -3,46 +3,95 @@
 namespace fathom::model {
 namespace {
 
-std::vector<topology::BlockContext> blocks_of(topology::StackKind stack, int layers,
-                                              bool attends_to_memory) {
+topology::ModelShape shape_of(const ModelConfig& config) {
+  return {.encoder_layers = config.encoder_layers,
+          .decoder_layers = config.decoder_layers,
+          .width = config.width,
+          .ffn_width = config.ffn_width};
+}
+
+std::vector<topology::BlockContext> blocks_of(topology::StackKind stack,
+                                              const topology::ModelShape& shape) {
   std::vector<topology::BlockKind> kinds = {topology::BlockKind::kSelfAttention,
                                             topology::BlockKind::kFeedForward};
-  if (attends_to_memory) kinds.insert(kinds.begin() + 1, topology::BlockKind::kCrossAttention);
+  if (shape.blocks_per_layer(stack) == 3)
+    kinds.insert(kinds.begin() + 1, topology::BlockKind::kCrossAttention);
   std::vector<topology::BlockContext> blocks;
-  for (int layer = 1; layer <= layers; ++layer)
+  for (int layer = 1; layer <= shape.layers(stack); ++layer)
     for (size_t i = 0; i < kinds.size(); ++i)
       blocks.push_back({.stack = stack,
                         .layer = layer,
                         .kind = kinds[i],
                         .index_in_layer = int(i) + 1,
                         .block = int(blocks.size()) + 1,
-                        .block_count = layers * int(kinds.size())});
+                        .block_count = shape.layers(stack) * int(kinds.size()),
+                        .blocks_in_layer = int(kinds.size())});
   return blocks;
 }
 
 }  // namespace
 
-Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKind kind, int layers,
-             bool attends_to_memory)
-    : topology_(topology::make_topology(config.topology, config.topology_options)),
-      blocks_(blocks_of(kind, layers, attends_to_memory)) {
+Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKind kind)
+    : topology_(topology::make_topology(config.topology, config.topology_options, shape_of(config),
+                                        kind)),
+      blocks_(blocks_of(kind, shape_of(config))),
+      recomputes_(config.recompute_activations) {
   for (const topology::BlockContext& block : blocks_) {
-    topology_->declare_block(store, block, config.width);
-    sublayers_.push_back(make_sublayer(store, config, block));
+    topology_->declare_block(store, block);
+    sublayers_.push_back(make_sublayer(store, config, block, *topology_));
   }
-  topology_->declare_final(store, kind, config.width);
+  topology_->declare_final(store);
 }
 
 Var Stack::forward(const Var& embedding, const BlockInput& input, BlockObserver* observer) const {
-  topology::State state = topology_->start(embedding);
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const Var u = topology_->in(state, blocks_[i]);
-    const Var o = sublayers_[i]->forward(u, input);
-    topology::State next = topology_->out(state, o, blocks_[i]);
-    if (observer) observer->on_block(blocks_[i], state.x.value(), o.value(), next.x.value());
-    state = std::move(next);
+  topology::Streams streams = topology_->start(embedding);
+  if (!recomputes_)
+    return topology_->final(run(std::move(streams), 0, blocks_.size(), input, observer));
+  for (size_t first = 0; first < blocks_.size();) {
+    const size_t last = first + size_t(blocks_[first].blocks_in_layer);
+    streams = recomputed(streams, first, last, input, observer);
+    first = last;
   }
-  return topology_->final(state);
+  return topology_->final(streams);
+}
+
+topology::Streams Stack::run(topology::Streams streams, size_t first, size_t last,
+                             const BlockInput& input, BlockObserver* observer) const {
+  for (size_t i = first; i < last; ++i) {
+    const Var u = topology_->in(streams, blocks_[i]);
+    const Var o = sublayers_[i]->forward(u, input);
+    topology::Streams next = topology_->out(streams, o, blocks_[i]);
+    if (observer)
+      observer->on_block(blocks_[i], topology_->watched(streams).value(), o.value(),
+                         topology_->watched(next).value());
+    streams = std::move(next);
+  }
+  return streams;
+}
+
+topology::Streams Stack::recomputed(const topology::Streams& streams, size_t first, size_t last,
+                                    const BlockInput& input, BlockObserver* observer) const {
+  // Streams that are not there yet keep their places; the memory is an input like the streams.
+  std::vector<Var> inputs;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i].is_set()) continue;
+    places.push_back(i);
+    inputs.push_back(streams[i]);
+  }
+  const bool has_memory = input.memory.is_set();
+  if (has_memory) inputs.push_back(input.memory);
+  return streams[0].tape().recomputed(
+      "layer", inputs,
+      [this, first, last, input, observer, has_memory, places, count = streams.size()](
+          std::span<const Var> given, Tape::Run which) {
+        topology::Streams own(count);
+        for (size_t i = 0; i < places.size(); ++i) own[places[i]] = given[i];
+        BlockInput seen = input;
+        if (has_memory) seen.memory = given.back();
+        return run(std::move(own), first, last, seen,
+                   which == Tape::Run::kFirst ? observer : nullptr);
+      });
 }
 
 }  // namespace fathom::model

@@ -21,18 +21,30 @@ class BlockObserver {
 class Stack {
  public:
   // Encoder layers have two blocks; decoder layers three with a source to attend to, else two.
-  Stack(ParameterStore& store, const ModelConfig& config, topology::StackKind kind, int layers,
-        bool attends_to_memory);
+  Stack(ParameterStore& store, const ModelConfig& config, topology::StackKind kind);
 
   // (T, C) -> (T, C)
   [[nodiscard]] Var forward(const Var& embedding, const BlockInput& input,
                             BlockObserver* observer = nullptr) const;
   [[nodiscard]] const std::vector<topology::BlockContext>& blocks() const { return blocks_; }
 
+  // One block's parts, for a profiling pass.
+  [[nodiscard]] topology::Topology& rule() const { return *topology_; }
+  [[nodiscard]] const Sublayer& sublayer(size_t block) const { return *sublayers_[block]; }
+
  private:
+  // Blocks [first, last), with which streams are brought up to date.
+  [[nodiscard]] topology::Streams run(topology::Streams streams, size_t first, size_t last,
+                                      const BlockInput& input, BlockObserver* observer) const;
+  // The same, keeping only what comes out.
+  [[nodiscard]] topology::Streams recomputed(const topology::Streams& streams, size_t first,
+                                             size_t last, const BlockInput& input,
+                                             BlockObserver* observer) const;
+
   std::unique_ptr<topology::Topology> topology_;
   std::vector<topology::BlockContext> blocks_;
   std::vector<std::unique_ptr<Sublayer>> sublayers_;
+  bool recomputes_;
 };
 
 }  // namespace fathom::model

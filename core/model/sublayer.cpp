@@ -11,29 +11,55 @@ struct Affine {
   const Parameter* w;
   const Parameter* b;
 
-  Affine(ParameterStore& store, const std::string& name, Role role, int64_t in, int64_t out)
-      : w(&store.add(name + ".weight", role, {out, in}, in, out)),
-        b(&store.add(name + ".bias",
-                     role == Role::kAttentionOut ? Role::kAttentionOutBias : Role::kBias, {out}, in,
-                     out)) {}
+  // The rows of w are `gains.size()` equal parts; the initial values of each have a gain of its
+  // own.
+  Affine(ParameterStore& store, const std::string& name, Role role, int64_t in, int64_t out,
+         const std::vector<double>& gains) {
+    Parameter& weight = store.add(name + ".weight", role, {out, in}, in, out);
+    const int64_t rows = out / int64_t(gains.size());
+    for (size_t i = 0; i < gains.size(); ++i)
+      weight.row_gains.push_back({.first = int64_t(i) * rows, .count = rows, .gain = gains[i]});
+    w = &weight;
+    b = &store.add(name + ".bias",
+                   role == Role::kAttentionOut ? Role::kAttentionOutBias : Role::kBias, {out}, in,
+                   out);
+  }
   Var operator()(const Var& x, ops::LinearEpilogue epilogue = {}) const {
     return ops::linear(x, *w, b, epilogue);
   }
 };
+
+using topology::InnerPoint;
+using topology::Part;
 
 // Numbers a block's dropouts; independent of everything but its name.
 uint64_t site_of(const topology::BlockContext& block, const char* which) {
   return hash_name(topology::name_of(block) + "/" + which);
 }
 
+// The last projection of an attention, behind what the topology declares before it.
+Affine attention_out(ParameterStore& store, const ModelConfig& config,
+                     const topology::BlockContext& block, topology::Topology& topology) {
+  topology.declare_inner(store, block, InnerPoint::kHeads, config.width);
+  return {store,
+          topology::name_of(block) + ".out",
+          Role::kAttentionOut,
+          config.width,
+          config.width,
+          {topology.initial_gain(block, Part::kAttentionOut)}};
+}
+
 class SelfAttention final : public Sublayer {
  public:
   SelfAttention(ParameterStore& store, const ModelConfig& config,
-                const topology::BlockContext& block)
-      : qkv_(store, topology::name_of(block) + ".qkv", Role::kAttentionIn, config.width,
-             3 * config.width),
-        out_(store, topology::name_of(block) + ".out", Role::kAttentionOut, config.width,
-             config.width),
+                const topology::BlockContext& block, topology::Topology& topology)
+      : topology_(topology),
+        block_(block),
+        qkv_(store, topology::name_of(block) + ".qkv", Role::kAttentionIn, config.width,
+             3 * config.width,
+             {topology.initial_gain(block, Part::kQuery), topology.initial_gain(block, Part::kKey),
+              topology.initial_gain(block, Part::kValue)}),
+        out_(attention_out(store, config, block, topology)),
         heads_(config.heads),
         dropout_(config.dropout),
         attention_dropout_(config.attention_dropout),
@@ -52,7 +78,8 @@ class SelfAttention final : public Sublayer {
                                      .heads = heads_,
                                      .causal = input.causal},
                                     tape.dropout(attention_site_, attention_dropout_, input.rows));
-    return out_(y, {.dropout = tape.dropout(site_, dropout_, input.rows)});
+    return out_(topology_.inner(y, block_, InnerPoint::kHeads),
+                {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
@@ -69,6 +96,8 @@ class SelfAttention final : public Sublayer {
         {.queries = input.segments, .keys = cache.self_keys, .heads = heads_, .causal = false});
   }
 
+  const topology::Topology& topology_;
+  topology::BlockContext block_;
   Affine qkv_, out_;
   int64_t heads_;
   double dropout_, attention_dropout_;
@@ -79,12 +108,15 @@ class SelfAttention final : public Sublayer {
 class CrossAttention final : public Sublayer {
  public:
   CrossAttention(ParameterStore& store, const ModelConfig& config,
-                 const topology::BlockContext& block)
-      : q_(store, topology::name_of(block) + ".q", Role::kQuery, config.width, config.width),
+                 const topology::BlockContext& block, topology::Topology& topology)
+      : topology_(topology),
+        block_(block),
+        q_(store, topology::name_of(block) + ".q", Role::kQuery, config.width, config.width,
+           {topology.initial_gain(block, Part::kQuery)}),
         kv_(store, topology::name_of(block) + ".kv", Role::kKeyValue, config.width,
-            2 * config.width),
-        out_(store, topology::name_of(block) + ".out", Role::kAttentionOut, config.width,
-             config.width),
+            2 * config.width,
+            {topology.initial_gain(block, Part::kKey), topology.initial_gain(block, Part::kValue)}),
+        out_(attention_out(store, config, block, topology)),
         heads_(config.heads),
         dropout_(config.dropout),
         attention_dropout_(config.attention_dropout),
@@ -103,7 +135,8 @@ class CrossAttention final : public Sublayer {
          .heads = heads_,
          .causal = false},
         tape.dropout(attention_site_, attention_dropout_, input.rows));
-    return out_(y, {.dropout = tape.dropout(site_, dropout_, input.rows)});
+    return out_(topology_.inner(y, block_, InnerPoint::kHeads),
+                {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
@@ -115,6 +148,8 @@ class CrossAttention final : public Sublayer {
     return kept;
   }
 
+  const topology::Topology& topology_;
+  topology::BlockContext block_;
   Affine q_, kv_, out_;
   int64_t heads_;
   double dropout_, attention_dropout_;
@@ -124,11 +159,13 @@ class CrossAttention final : public Sublayer {
 
 class FeedForward final : public Sublayer {
  public:
-  FeedForward(ParameterStore& store, const ModelConfig& config, const topology::BlockContext& block)
-      : fc1_(store, topology::name_of(block) + ".fc1", Role::kFeedForwardIn, config.width,
-             config.ffn_width),
-        fc2_(store, topology::name_of(block) + ".fc2", Role::kFeedForwardOut, config.ffn_width,
-             config.width),
+  FeedForward(ParameterStore& store, const ModelConfig& config, const topology::BlockContext& block,
+              topology::Topology& topology)
+      : topology_(topology),
+        block_(block),
+        fc1_(store, topology::name_of(block) + ".fc1", Role::kFeedForwardIn, config.width,
+             config.ffn_width, {topology.initial_gain(block, Part::kFc1)}),
+        fc2_(last(store, config, block, topology)),
         activation_(config.activation),
         dropout_(config.dropout),
         activation_dropout_(config.activation_dropout),
@@ -140,10 +177,24 @@ class FeedForward final : public Sublayer {
     const kernels::Dropout hidden = tape.dropout(activation_site_, activation_dropout_, input.rows);
     const Var h = activation_ == Activation::kRelu ? fc1_(u, {.relu = true, .dropout = hidden})
                                                    : ops::gelu(fc1_(u), hidden);  // (T, F)
-    return fc2_(h, {.dropout = tape.dropout(site_, dropout_, input.rows)});
+    return fc2_(topology_.inner(h, block_, InnerPoint::kHidden),
+                {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
+  static Affine last(ParameterStore& store, const ModelConfig& config,
+                     const topology::BlockContext& block, topology::Topology& topology) {
+    topology.declare_inner(store, block, InnerPoint::kHidden, config.ffn_width);
+    return {store,
+            topology::name_of(block) + ".fc2",
+            Role::kFeedForwardOut,
+            config.ffn_width,
+            config.width,
+            {topology.initial_gain(block, Part::kFc2)}};
+  }
+
+  const topology::Topology& topology_;
+  topology::BlockContext block_;
   Affine fc1_, fc2_;
   Activation activation_;
   double dropout_, activation_dropout_;
@@ -153,14 +204,15 @@ class FeedForward final : public Sublayer {
 }  // namespace
 
 std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
-                                        const topology::BlockContext& block) {
+                                        const topology::BlockContext& block,
+                                        topology::Topology& topology) {
   switch (block.kind) {
     case topology::BlockKind::kSelfAttention:
-      return std::make_unique<SelfAttention>(store, config, block);
+      return std::make_unique<SelfAttention>(store, config, block, topology);
     case topology::BlockKind::kCrossAttention:
-      return std::make_unique<CrossAttention>(store, config, block);
+      return std::make_unique<CrossAttention>(store, config, block, topology);
     case topology::BlockKind::kFeedForward:
-      return std::make_unique<FeedForward>(store, config, block);
+      return std::make_unique<FeedForward>(store, config, block, topology);
   }
   fail("make_sublayer: unknown kind of block");
 }

@@ -42,9 +42,11 @@ class Sublayer {
   [[nodiscard]] virtual Var forward(const Var& u, const BlockInput& input) const = 0;
 };
 
-// Declares the parameters under name_of(block), in the order forward uses them.
+// Declares the parameters under name_of(block), in the order forward uses them. `topology` outlives
+// the sublayer: it has its say at the inner points and in the initial values.
 [[nodiscard]] std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store,
                                                       const ModelConfig& config,
-                                                      const topology::BlockContext& block);
+                                                      const topology::BlockContext& block,
+                                                      topology::Topology& topology);
 
 }  // namespace fathom::model

@@ -38,7 +38,7 @@ Transformer::Transformer(const ModelConfig& config, Device& device, DType dtype)
     const bool is_shared = share == ShareEmbeddings::kAll;
     source_table_ =
         table(is_shared ? "embedding.weight" : "encoder.embedding.weight", Role::kEmbedding);
-    encoder_.emplace(store_, config, topology::StackKind::kEncoder, config.encoder_layers, false);
+    encoder_.emplace(store_, config, topology::StackKind::kEncoder);
     if (is_shared) target_table_ = source_table_;
   }
   if (!target_table_)
@@ -46,8 +46,7 @@ Transformer::Transformer(const ModelConfig& config, Device& device, DType dtype)
         table(is_decoder_only && share == ShareEmbeddings::kAll ? "embedding.weight"
                                                                 : "decoder.embedding.weight",
               Role::kEmbedding);
-  decoder_.emplace(store_, config, topology::StackKind::kDecoder, config.decoder_layers,
-                   !is_decoder_only);
+  decoder_.emplace(store_, config, topology::StackKind::kDecoder);
   output_ = share == ShareEmbeddings::kNone ? table("decoder.output.weight", Role::kOutput)
                                             : target_table_;
   store_.freeze();

@@ -1,6 +1,7 @@
 // The model: embeddings, an encoder and a decoder (or a decoder alone), and the loss.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "core/model/device_batch.h"
@@ -24,6 +25,18 @@ class Transformer {
   [[nodiscard]] const ParameterStore& parameters() const { return store_; }
   // Encoder blocks, then decoder blocks.
   [[nodiscard]] std::vector<topology::BlockContext> blocks() const;
+
+  // For a topology that sets initial values by what it measures: runs the blocks one by one over
+  // these shards, without dropout, and writes what the rule returns. `gather` hands the rows of
+  // this rank's shards to all ranks and returns those of all, in shard order (collective).
+  using GatherShards = std::function<std::vector<double>(const Tensor& rows)>;
+  [[nodiscard]] bool wants_profile() const;
+  void profile(std::span<const data::PackedBatch> shards, const GatherShards& gather);
+
+  // The training step that runs, or the one the weights are from: a schedule in a topology reads
+  // it.
+  void set_update(int64_t update) { update_ = update; }
+  [[nodiscard]] int64_t update() const { return update_; }
 
   // Losses of every target token, in the order of the batch; see linear_cross_entropy. The batch
   // must outlive the tape.
@@ -50,6 +63,7 @@ class Transformer {
   const Parameter* target_table_ = nullptr;
   const Parameter* output_ = nullptr;
   std::optional<Stack> encoder_, decoder_;
+  int64_t update_ = 0;
   Tensor sinusoids_;  // (P, C) wide, grown when a longer sentence comes
 };
 

@@ -6,29 +6,22 @@
 namespace fathom::topology {
 namespace {
 
-class PostLN final : public Topology {
+class PostLN final : public NormedTopology {
  public:
-  void declare_block(ParameterStore& store, const BlockContext& block, int64_t width) override {
-    norms_.emplace_back(store, name_of(block) + ".norm", width);
-  }
-  Var in(const State& s, const BlockContext&) const override { return s.x; }
-  State out(const State& s, const Var& o, const BlockContext& block) const override {
-    return {.x = norms_[size_t(block.block - 1)].of_sum(s.x, o)};
-  }
-  Var final(const State& s) const override { return s.x; }
+  PostLN(const ModelShape& shape, StackKind stack)
+      : NormedTopology(shape, stack, FinalNorm::kNone) {}
 
- private:
-  std::vector<Norm> norms_;
+  Var in(const Streams& s, const BlockContext&) const override { return s[0]; }
+  Streams out(const Streams& s, const Var& o, const BlockContext& block) const override {
+    return {norm(block).of_sum(s[0], o)};
+  }
+  Var final(const Streams& s) const override { return s[0]; }
 };
 
 }  // namespace
 
 TopologyInfo post_ln() {
-  return {.name = "post-ln",
-          .placement = "after every sum (Post-LN)",
-          .make = [](const TopologyOptions&) -> std::unique_ptr<Topology> {
-            return std::make_unique<PostLN>();
-          }};
+  return {.name = "post-ln", .placement = "after every sum (Post-LN)", .make = make<PostLN>};
 }
 
 }  // namespace fathom::topology

@@ -19,9 +19,10 @@ const TopologyInfo& find_topology(const std::string& name) {
 }
 
 std::unique_ptr<Topology> make_topology(const std::string& name,
-                                        const std::map<std::string, std::string>& options) {
+                                        const std::map<std::string, std::string>& options,
+                                        const ModelShape& shape, StackKind stack) {
   const TopologyInfo& topology = find_topology(name);
-  return topology.make({name, topology.options, options});
+  return topology.make({name, topology.options, options}, shape, stack);
 }
 
 std::vector<std::string> topology_names() {

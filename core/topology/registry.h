@@ -17,7 +17,8 @@ struct TopologyInfo {
   std::string name;       // in `model.topology`
   std::string placement;  // where the norms sit, a phrase: "after every sum (Post-LN)"
   std::vector<TopologyOption> options = {};
-  std::unique_ptr<Topology> (*make)(const TopologyOptions& options);
+  std::unique_ptr<Topology> (*make)(const TopologyOptions& options, const ModelShape& shape,
+                                    StackKind stack);
 };
 
 [[nodiscard]] const std::vector<TopologyInfo>& topologies();
@@ -27,9 +28,20 @@ struct TopologyInfo {
 
 // Throws InvalidArgument as find_topology and TopologyOptions do.
 [[nodiscard]] std::unique_ptr<Topology> make_topology(
-    const std::string& name, const std::map<std::string, std::string>& options);
+    const std::string& name, const std::map<std::string, std::string>& options,
+    const ModelShape& shape, StackKind stack);
 
 [[nodiscard]] std::vector<std::string> topology_names();
+
+// TopologyInfo::make for a class made from (options, shape, stack), or from (shape, stack).
+template <class T>
+[[nodiscard]] std::unique_ptr<Topology> make(const TopologyOptions& options,
+                                             const ModelShape& shape, StackKind stack) {
+  if constexpr (std::is_constructible_v<T, const TopologyOptions&, const ModelShape&, StackKind>)
+    return std::make_unique<T>(options, shape, stack);
+  else
+    return std::make_unique<T>(shape, stack);
+}
 
 // One file each.
 [[nodiscard]] TopologyInfo post_ln();

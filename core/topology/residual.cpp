@@ -5,34 +5,29 @@
 //
 // Options: alpha (1), scale s (1), dual_start: embedding (d starts at s times the embedding, as in
 // the authors' code) or zero. LN(d) has eps 1e-7, so that a small s does not change the function.
-#include <optional>
-
 #include "core/topology/registry.h"
 
 namespace fathom::topology {
 namespace {
 
-class ResiDual final : public Topology {
+class ResiDual final : public NormedTopology {
  public:
-  ResiDual(double alpha, double scale, bool starts_at_embedding)
-      : alpha_(alpha), scale_(scale), starts_at_embedding_(starts_at_embedding) {}
+  ResiDual(const TopologyOptions& options, const ModelShape& shape, StackKind stack)
+      : NormedTopology(shape, stack, FinalNorm::kPresent, 1e-7),
+        alpha_(options.number("alpha")),
+        scale_(options.number("scale")),
+        starts_at_embedding_(options.choice("dual_start") == "embedding") {}
 
-  void declare_block(ParameterStore& store, const BlockContext& block, int64_t width) override {
-    norms_.emplace_back(store, name_of(block) + ".norm", width);
+  Streams start(const Var& embedding) const override {
+    return {embedding, starts_at_embedding_ ? scaled(embedding) : Var{}};
   }
-  void declare_final(ParameterStore& store, StackKind stack, int64_t width) override {
-    dual_norm_.emplace(store, join(to_string(stack), ".final_norm"), width, 1e-7);
+  Var in(const Streams& s, const BlockContext&) const override { return s[0]; }
+  Streams out(const Streams& s, const Var& o, const BlockContext& block) const override {
+    return {norm(block).of_sum(s[0], o),
+            s[1].is_set() ? ops::add_scaled(s[1], o, 1, scale_) : scaled(o)};
   }
-  State start(const Var& embedding) const override {
-    return {.x = embedding, .dual = starts_at_embedding_ ? scaled(embedding) : Var{}};
-  }
-  Var in(const State& s, const BlockContext&) const override { return s.x; }
-  State out(const State& s, const Var& o, const BlockContext& block) const override {
-    return {.x = norms_[size_t(block.block - 1)].of_sum(s.x, o),
-            .dual = s.dual.is_set() ? ops::add_scaled(s.dual, o, 1, scale_) : scaled(o)};
-  }
-  Var final(const State& s) const override {
-    return ops::add_scaled((*dual_norm_)(s.dual), s.x, 1, alpha_);
+  Var final(const Streams& s) const override {
+    return ops::add_scaled(final_norm()(s[1]), s[0], 1, alpha_);
   }
 
  private:
@@ -44,8 +39,6 @@ class ResiDual final : public Topology {
 
   double alpha_, scale_;
   bool starts_at_embedding_;
-  std::vector<Norm> norms_;
-  std::optional<Norm> dual_norm_;
 };
 
 }  // namespace
@@ -64,10 +57,7 @@ TopologyInfo residual() {
                        .default_value = "embedding",
                        .meaning = "what the dual stream starts with",
                        .choices = {"embedding", "zero"}}},
-          .make = [](const TopologyOptions& options) -> std::unique_ptr<Topology> {
-            return std::make_unique<ResiDual>(options.number("alpha"), options.number("scale"),
-                                              options.choice("dual_start") == "embedding");
-          }};
+          .make = make<ResiDual>};
 }
 
 }  // namespace fathom::topology

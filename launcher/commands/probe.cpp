@@ -14,6 +14,7 @@
 #include "launcher/devices.h"
 #include "launcher/gradient_step.h"
 #include "launcher/model_source.h"
+#include "launcher/profile_model.h"
 #include "launcher/provenance.h"
 
 namespace fathom::launcher {
@@ -128,9 +129,12 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   config.batch.shards = data::resolved_shards(config.batch);
   const data::PreparedData data =
       data::prepare(config.data, config.model.kind == model::ModelKind::kDecoder);
-  if (!loaded.model) build(loaded, data);
-
   const auto group = dist::make_local_group(1);
+  if (!loaded.model) {
+    build(loaded, data);
+    profile_model(config, data.train, *loaded.model, *group[0]);
+  }
+
   GradientStep step(*loaded.model, *loaded.device, data.train, *group[0],
                     {.reducer = {.shards = int(config.batch.shards)},
                      .micro_tokens = config.batch.micro_tokens,

@@ -15,6 +15,7 @@
 #include "launcher/config/load.h"
 #include "launcher/cores.h"
 #include "launcher/devices.h"
+#include "launcher/profile_model.h"
 #include "launcher/provenance.h"
 #include "launcher/run_setup.h"
 #include "launcher/signals.h"
@@ -205,9 +206,13 @@ int train(const TrainCommand& command, dist::Session& session) {
   TrainState loaded{model, adam};
   if (resume.resumes) {
     load_state(resume, loaded, group);
+    model.set_update(loaded.step);
   } else {
     model.initialise(config.run.seed);
-    if (!command.init_from.empty()) load_weights(command.init_from, config, model, group, log);
+    if (command.init_from.empty())
+      profile_model(config, data.train, model, group);
+    else
+      load_weights(command.init_from, config, model, group, log);
   }
   if (resume.resumes)
     if (const std::optional<int> code = earlier_end(config, data, loaded, group, log)) return *code;

@@ -49,8 +49,8 @@ std::vector<Difference> differences(const Config& old_config, const Config& new_
 }
 
 bool resume_allowed(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kExact = {"run.name", "run.directory", "train.device",
-                                                      "train.threads"};
+  constexpr std::array<std::string_view, 5> kExact = {
+      "run.name", "run.directory", "train.device", "train.threads", "model.recompute_activations"};
   constexpr std::array<std::string_view, 4> kPrefixes = {"train.max_", "checkpoint.", "monitoring.",
                                                          "dist."};
   if (key == "dist.reduction") return false;

@@ -76,6 +76,7 @@ struct Model {
             support::zeros(1, transformer.parameters().size(), transformer.parameters().wide())),
         adam({}, transformer.parameters()) {
     transformer.initialise(seed);
+    transformer.set_update(1000);  // where schedules in topologies are on their way
     transformer.parameters().bind_gradients(gradient);
   }
 
@@ -91,7 +92,7 @@ struct Model {
               double smoothing = 0.1, bool is_adding = false, double divisor = 0) {
     const DType dtype = transformer.parameters().dtype();
     if (!is_adding) std::memset(gradient.address(), 0, size_t(gradient.bytes()));
-    Tape tape(device, dtype, {.dropout = dropout});
+    Tape tape(device, dtype, {.update = transformer.update(), .dropout = dropout});
     const double weight = 1 / (divisor > 0 ? divisor : double(batch.target.size()));
     const ops::TokenLosses losses = transformer.losses(
         tape, upload(tape, batch, transformer.config().vocabulary_size), smoothing, weight);

@@ -305,7 +305,7 @@ TEST_P(EveryTopology, AnnouncesEveryParameterOnceAndAfterItsLastGradient) {
     Model model(c, DType::kF32);
     const auto device = tensor::make_cpu_device(1);
     const data::PackedBatch batch = pack_all(random_pairs(3, 2, 600, 1, 12, 5), false);
-    Tape tape(*device, DType::kF32, {});
+    Tape tape(*device, DType::kF32, {.update = model.transformer.update()});
     const ops::TokenLosses losses =
         model.transformer.losses(tape, upload(tape, batch, 600), 0.1, 0.1);
     std::map<std::string, Tensor> announced;

@@ -106,8 +106,8 @@ TEST(PostLnCollapse, DoesNotHappen) {  // T5
     for (int k = 1; k <= 24; ++k) {
       blocks.push_back(k);
       // Normalised here, since the stream before block 1 is the embedding as it came.
-      const double omega2 = omega_squared_between(run.pass.states[size_t(k - 1)].x.value(),
-                                                  run.pass.states[size_t(k)].x.value(), 0, 1000);
+      const double omega2 = omega_squared_between(run.pass.states[size_t(k - 1)][0].value(),
+                                                  run.pass.states[size_t(k)][0].value(), 0, 1000);
       ratios.push_back(omega2 / post_ln_omega_squared(sigma * sigma));
       EXPECT_NEAR(ratios.back(), 1, 0.012) << "sigma = " << sigma << ", k = " << k;
     }
@@ -130,7 +130,7 @@ TEST(ResiDualCollapse, StreamThatFeedsTheBlocksIsPostLns) {  // T5
 
   for (int k = 1; k <= 24; ++k)
     EXPECT_EQ(mean_square_difference(dual.normalised(k), post.normalised(k)), 0) << "k = " << k;
-  EXPECT_EQ(mean_square_difference(dual.pass.states[24].x.value(), post.pass.y.value()), 0);
+  EXPECT_EQ(mean_square_difference(dual.pass.states[24][0].value(), post.pass.y.value()), 0);
 }
 
 struct DualCase {
@@ -153,7 +153,7 @@ TEST_P(ResiDualOutput, HasTheVarianceCorrelationAndChangeOfTheory) {  // T6
     const DualOutput expected = dual_output(N, f, v0, v_dual, alpha);
     const Tensor y = run.stack.final_after(run.pass, N).value();
     const Tensor shorter = run.stack.final_after(run.pass, N - 1).value();
-    const Tensor x = run.pass.states[size_t(N)].x.value();
+    const Tensor x = run.pass.states[size_t(N)][0].value();
     // y = alpha x + LN(d), and x has unit variance: E[x LN(d)] = E[x y] - alpha.
     EXPECT_NEAR((mean_product(x, y) - alpha) / expected.correlation, 1, 0.01) << "N = " << N;
     EXPECT_NEAR(mean_square(y) / expected.variance, 1, 0.01) << "N = " << N;

@@ -185,18 +185,18 @@ std::vector<double> stream_gradients_of_linear_blocks(const std::string& topolog
   const Tensor zeros = support::zeros(kTokens, kWidth, DType::kF32);
 
   std::vector<Var> taps;
-  const auto tap = [&](topology::State state) {
+  const auto tap = [&](topology::Streams streams) {
     taps.push_back(tape.leaf(zeros));
-    state.x = ops::add_scaled(state.x, taps.back());
-    return state;
+    streams[0] = ops::add_scaled(streams[0], taps.back());
+    return streams;
   };
-  topology::State state = tap(stack.topology().start(tape.leaf(draws.embedding)));
+  topology::Streams streams = tap(stack.topology().start(tape.leaf(draws.embedding)));
   for (int k = 1; k <= kBlocks; ++k) {
-    const Var u = stack.topology().in(state, stack.context(k));
+    const Var u = stack.topology().in(streams, stack.context(k));
     const Var o = ops::linear(u, *weights[size_t(k - 1)], nullptr);
-    state = tap(stack.topology().out(state, o, stack.context(k)));
+    streams = tap(stack.topology().out(streams, o, stack.context(k)));
   }
-  tape.backward(stack.topology().final(state), draws.seed);
+  tape.backward(stack.topology().final(streams), draws.seed);
 
   std::vector<double> norms;
   for (const Var& v : taps) norms.push_back(norm(v.grad()) / norm(draws.seed));

@@ -38,15 +38,15 @@ struct Probe {
 
 // Shards of 64 rows, so that every row is sampled.
 std::vector<observe::BlockStatistics> statistics_over_all_rows(const StubRun& run) {
-  const int64_t rows = run.pass.states[0].x.value().rows();
+  const int64_t rows = run.pass.states[0][0].value().rows();
   std::vector<observe::SampleRange> shards;
   for (int64_t first = 0; first < rows; first += observe::kSampleRows)
     shards.push_back({first, std::min(observe::kSampleRows, rows - first), 0, 0});
   const std::vector<topology::BlockContext> blocks = run.stack.contexts();
   Probe probe(*run.device, blocks, shards);
   for (size_t i = 0; i < blocks.size(); ++i)
-    probe.observer.on_block(blocks[i], run.pass.states[i].x.value(), run.pass.outputs[i].value(),
-                            run.pass.states[i + 1].x.value());
+    probe.observer.on_block(blocks[i], run.pass.states[i][0].value(), run.pass.outputs[i].value(),
+                            run.pass.states[i + 1][0].value());
   std::vector<observe::BlockStatistics> out;
   for (const observe::BlockSums& s : probe.all()) {
     EXPECT_EQ(s.tokens, double(rows));

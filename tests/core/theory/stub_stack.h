@@ -55,7 +55,7 @@ inline Draws draw(const DrawSizes& s) {
 
 // A pass over the stack. Index k - 1 belongs to block k; `states` has one more, for the output.
 struct Pass {
-  std::vector<topology::State> states;
+  std::vector<topology::Streams> states;
   std::vector<Var> inputs, outputs;  // u_k and x^f_k
   Var y;
 };
@@ -64,11 +64,16 @@ class StubStack {
  public:
   StubStack(Device& device, const std::string& topology, const Options& options, int blocks,
             int64_t width, DType dtype = DType::kF32)
-      : topology_(topology::make_topology(topology, options)),
+      : topology_(topology::make_topology(topology, options,
+                                          {.encoder_layers = blocks,
+                                           .decoder_layers = blocks,
+                                           .width = width,
+                                           .ffn_width = 4 * width},
+                                          topology::StackKind::kEncoder)),
         store_(device, dtype),
         blocks_(blocks) {
-    for (int k = 1; k <= blocks; ++k) topology_->declare_block(store_, context(k), width);
-    topology_->declare_final(store_, topology::StackKind::kEncoder, width);
+    for (int k = 1; k <= blocks; ++k) topology_->declare_block(store_, context(k));
+    topology_->declare_final(store_);
     store_.freeze();
     gradients_ = support::zeros(1, store_.size(), dtype);
     store_.bind_gradients(gradients_);
@@ -79,8 +84,11 @@ class StubStack {
 
   [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
   [[nodiscard]] topology::BlockContext context(int k) const {
-    return {
-        .layer = k, .kind = topology::BlockKind::kFeedForward, .block = k, .block_count = blocks_};
+    return {.layer = k,
+            .kind = topology::BlockKind::kFeedForward,
+            .block = k,
+            .block_count = blocks_,
+            .blocks_in_layer = 1};
   }
   [[nodiscard]] std::vector<topology::BlockContext> contexts() const {
     std::vector<topology::BlockContext> all;
@@ -92,7 +100,7 @@ class StubStack {
     Pass pass;
     pass.states.push_back(topology_->start(tape.leaf(draws.embedding)));
     for (int k = 1; k <= blocks_; ++k) {
-      const topology::State& state = pass.states.back();
+      const topology::Streams& state = pass.states.back();
       pass.inputs.push_back(topology_->in(state, context(k)));
       pass.outputs.push_back(tape.leaf(draws.branches[size_t(k - 1)]));
       pass.states.push_back(topology_->out(state, pass.outputs.back(), context(k)));

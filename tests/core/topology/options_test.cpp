@@ -10,6 +10,9 @@ namespace {
 
 using support::throws_with;
 
+constexpr ModelShape kShape = {
+    .encoder_layers = 2, .decoder_layers = 3, .width = 8, .ffn_width = 16};
+
 const std::vector<TopologyOption> kKnown = {
     {.name = "alpha", .default_value = "1", .meaning = "any number"},
     {.name = "scale", .default_value = "0.5", .meaning = "a positive one", .above = 0},
@@ -44,14 +47,15 @@ TEST(Topologies, DeclareDefaultsThatTheyAccept) {
       EXPECT_TRUE(option.accepts(option.default_value)) << topology.name << " " << option.name;
       EXPECT_FALSE(option.meaning.empty()) << topology.name << " " << option.name;
     }
-    EXPECT_NE(make_topology(topology.name, {}), nullptr);
+    for (const StackKind stack : {StackKind::kEncoder, StackKind::kDecoder})
+      EXPECT_NE(make_topology(topology.name, {}, kShape, stack), nullptr) << topology.name;
   }
 }
 
 TEST(Topologies, OfAnUnknownNameAreListed) {
   for (const std::string& name : topology_names())
-    EXPECT_TRUE(
-        throws_with<InvalidArgument>(name, [] { static_cast<void>(make_topology("postln", {})); }));
+    EXPECT_TRUE(throws_with<InvalidArgument>(
+        name, [] { (void)make_topology("postln", {}, kShape, StackKind::kEncoder); }));
 }
 
 }  // namespace

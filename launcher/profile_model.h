@@ -1,0 +1,17 @@
+// The profiling pass of topologies that set initial values by what they measure (Admin).
+#pragma once
+
+#include "core/data/dataset.h"
+#include "core/model/transformer.h"
+#include "dist/communicator.h"
+#include "launcher/config/config.h"
+
+namespace fathom::launcher {
+
+// For a new run, before its first step: batch 0 of epoch 0, each rank with its own shards. The
+// result is in the parameters, the same bits on every number of ranks. Does nothing for topologies
+// that ask for nothing. Collective. batch.shards is resolved.
+void profile_model(const Config& config, const data::Dataset& data, model::Transformer& model,
+                   dist::Communicator& group);
+
+}  // namespace fathom::launcher
