@@ -5,7 +5,9 @@
 namespace fathom::topology {
 
 const std::vector<TopologyInfo>& topologies() {
-  static const std::vector<TopologyInfo> all = {post_ln(), pre_ln(), residual()};
+  static const std::vector<TopologyInfo> all = {post_ln(),           pre_ln(),      residual(),
+                                                deepnorm(),          sub_ln(),      admin(),
+                                                hyper_connections(), denseformer(), branchnorm()};
   return all;
 }
 

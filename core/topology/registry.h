@@ -47,5 +47,11 @@ template <class T>
 [[nodiscard]] TopologyInfo post_ln();
 [[nodiscard]] TopologyInfo pre_ln();
 [[nodiscard]] TopologyInfo residual();
+[[nodiscard]] TopologyInfo deepnorm();
+[[nodiscard]] TopologyInfo sub_ln();
+[[nodiscard]] TopologyInfo admin();
+[[nodiscard]] TopologyInfo hyper_connections();
+[[nodiscard]] TopologyInfo denseformer();
+[[nodiscard]] TopologyInfo branchnorm();
 
 }  // namespace fathom::topology

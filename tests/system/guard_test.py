@@ -47,6 +47,18 @@ class Guard(fathom.TestCase):
                                ranks=ranks, config=config, env=self.guarded(schedule))
                     self.assert_same_run(golden, run)
 
+    def test_recomputed_activations_and_profiled_weights_give_the_bits_of_the_cpu(self):
+        for topology in ("residual", "admin", "hyper-connections"):
+            options = ("train.max_steps=6", f"model.topology={topology}")
+            golden = self.run_directory(topology)
+            self.train(golden, *options)
+            for schedule, ranks in (("late", 1), ("late", 2), ("early:0", 1), ("early:1", 2)):
+                with self.subTest(topology=topology, schedule=schedule, ranks=ranks):
+                    run = self.run_directory(f"{topology}-{schedule}-{ranks}")
+                    self.train(run, *options, "model.recompute_activations=true", ranks=ranks,
+                               env=self.guarded(schedule))
+                    self.assert_same_run(golden, run)
+
     def test_a_run_goes_on_from_one_device_to_the_other(self):
         golden = self.run_directory("cpu")
         self.train(golden, "train.max_steps=12")

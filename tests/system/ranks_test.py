@@ -59,6 +59,62 @@ class Tree(fathom.TestCase):
         self.assertEqual(tokens[0], tokens[1])
 
 
+class Profiled(fathom.TestCase):
+    """Admin sets weights by what it measures over the first batch, before the first step."""
+
+    OPTIONS = ("model.topology=admin", "train.max_steps=8", "train.validate_every=4")
+
+    def test_any_number_of_ranks_and_threads_gives_the_same_bits(self):
+        golden = self.run_directory("1x1")
+        self.train(golden, *self.OPTIONS)
+        for ranks, threads in ((1, 2), (2, 1), (3, 1), (3, 2)):
+            with self.subTest(ranks=ranks, threads=threads):
+                run = self.run_directory(f"{ranks}x{threads}")
+                self.train(run, *self.OPTIONS, f"train.threads={threads}", ranks=ranks)
+                self.assert_same_run(golden, run)
+
+    def test_a_run_that_goes_on_does_not_measure_again(self):
+        golden, run = self.run_directory("golden"), self.run_directory("run")
+        self.train(golden, *self.OPTIONS)
+        self.train(run, *self.OPTIONS, "train.max_steps=4")
+        self.train(run, *self.OPTIONS, ranks=2)
+        self.assert_same_run(golden, run)
+
+    def test_a_probe_of_the_config_measures_as_well(self):
+        run = self.run_directory("run")
+        self.train(run, *self.OPTIONS, "train.max_steps=1", "model.dropout=0")
+        probe = self.fathom("probe", self.config, "model.topology=admin", "model.dropout=0").stdout
+        self.assertTrue(probe.startswith(f"admin at step 0: loss {run.losses()[0]:.6f}, "),
+                        (probe, run.losses()))
+
+
+class Recomputed(fathom.TestCase):
+    """Activations computed again in the backward pass: the bits of a run that keeps them."""
+
+    AGAIN = "model.recompute_activations=true"
+
+    def test_it_changes_no_bit_on_any_number_of_ranks(self):
+        for topology in ("residual", "denseformer", "branchnorm"):
+            options = (f"model.topology={topology}", "train.max_steps=8")
+            golden = self.run_directory(topology)
+            self.train(golden, *options)
+            for ranks in (1, 2):
+                with self.subTest(topology=topology, ranks=ranks):
+                    run = self.run_directory(f"{topology}-{ranks}")
+                    self.train(run, *options, self.AGAIN, "dist.overlap=on", "dist.bucket_mb=0.004",
+                               ranks=ranks)
+                    self.assert_same_run(golden, run)
+
+    def test_a_run_may_change_it_when_it_goes_on(self):
+        golden, run = self.run_directory("golden"), self.run_directory("run")
+        self.train(golden, "train.max_steps=12")
+        self.train(run, "train.max_steps=4")
+        self.train(run, "train.max_steps=8", self.AGAIN)
+        self.train(run, "train.max_steps=12", ranks=2)
+        self.assert_same_state(golden, run)
+        self.assertEqual(golden.losses(), run.losses())
+
+
 class Bf16(fathom.TestCase):
     """On the reference device, which specifies it."""
 

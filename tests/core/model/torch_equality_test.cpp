@@ -62,6 +62,7 @@ void write_case(const fs::path& directory, const ModelConfig& config, double smo
   index["heads"] = config.heads;
   index["activation"] = config.activation == Activation::kRelu ? "relu" : "gelu";
   index["smoothing"] = smoothing;
+  index["update"] = model.transformer.update();
   index["loss"] = loss;
   for (const data::TokenPair& p : pairs) {
     index["source"].push_back(decoder_only ? std::vector<int32_t>{} : p.source);
@@ -86,9 +87,9 @@ TEST(Transformer, EqualsAnIndependentPyTorchModelInLossAndEveryGradient) {
     write_case(root.path() / name, config, smoothing);
     directories += " '" + (root.path() / name).string() + "'";
   };
-  for (const char* topology : {"post-ln", "pre-ln", "residual"}) {
-    add(std::string("encoder-decoder-") + topology, small_config(topology, 3, 3));
-    add(std::string("decoder-") + topology, small_config(topology, 0, 3));
+  for (const std::string& topology : topology::topology_names()) {
+    add("encoder-decoder-" + topology, small_config(topology, 2, 3));
+    add("decoder-" + topology, small_config(topology, 0, 3));
   }
   ModelConfig config = small_config("post-ln", 2, 3);
   config.activation = Activation::kGelu;
@@ -107,6 +108,17 @@ TEST(Transformer, EqualsAnIndependentPyTorchModelInLossAndEveryGradient) {
   add("residual-alpha-scale", config);
   config.topology_options = {{"dual_start", "zero"}, {"scale", "0.5"}};
   add("residual-dual-start-zero", config);
+  for (const int encoder_layers : {0, 2}) {
+    config = small_config("hyper-connections", encoder_layers, 2);
+    config.topology_options = {{"streams", "3"}};
+    add(encoder_layers > 0 ? "three-streams" : "decoder-three-streams", config);
+  }
+  config = small_config("branchnorm", 2, 2);
+  config.topology_options = {{"updates", "700.5"}};
+  add("branchnorm-in-full", config);
+  config = small_config("sub-ln", 2, 2);
+  config.activation = Activation::kGelu;
+  add("sub-ln-gelu", config);
 
   const int status =
       std::system((FATHOM_PYTHON " " FATHOM_TORCH_MODEL + directories + " 2>&1").c_str());

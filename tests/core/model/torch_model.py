@@ -58,33 +58,91 @@ class Model:
     def sublayer(self, x, name, kind, visible, memory):
         if kind == "self_attention":
             q, k, v = self.linear(x, name + ".qkv").chunk(3, dim=-1)
-            return self.linear(self.attend(q, k, v, visible[kind]), name + ".out")
+            return self.linear(self.inner(self.attend(q, k, v, visible[kind]), name), name + ".out")
         if kind == "cross_attention":
             k, v = self.linear(memory, name + ".kv").chunk(2, dim=-1)
-            return self.linear(self.attend(self.linear(x, name + ".q"), k, v, visible[kind]), name + ".out")
+            q = self.linear(x, name + ".q")
+            return self.linear(self.inner(self.attend(q, k, v, visible[kind]), name), name + ".out")
         h = self.linear(x, name + ".fc1")
         h = torch.relu(h) if self.c["activation"] == "relu" else h * 0.5 * (1 + torch.erf(h / math.sqrt(2)))
-        return self.linear(h, name + ".fc2")
+        return self.linear(self.inner(h, name), name + ".fc2")
+
+    def inner(self, x, name):
+        return self.norm(x, name + ".inner_norm") if self.c["topology"] == "sub-ln" else x
+
+    def option(self, name, default):
+        return (self.c["options"] or {}).get(name, default)
 
     def stack(self, x, stack, layers, kinds, visible, memory=None):
-        topology = self.c["topology"]
-        options = self.c["options"] or {}
-        alpha, scale = float(options.get("alpha", 1)), float(options.get("scale", 1))
-        dual = scale * x if options.get("dual_start", "embedding") == "embedding" else torch.zeros_like(x)
-        for layer in range(1, layers + 1):
-            for kind in kinds:
-                name = f"{stack}.{layer}.{kind}"
-                if topology == "pre-ln":
-                    x = x + self.sublayer(self.norm(x, name + ".norm"), name, kind, visible, memory)
-                else:
-                    o = self.sublayer(x, name, kind, visible, memory)
-                    dual = dual + scale * o
-                    x = self.norm(x + o, name + ".norm")
-        if topology == "post-ln":
-            return x
-        if topology == "pre-ln":
-            return self.norm(x, stack + ".final_norm")
+        blocks = [[f"{stack}.{layer}.{kind}" for kind in kinds] for layer in range(1, layers + 1)]
+
+        def f(u, name):
+            return self.sublayer(u, name, name.rsplit(".", 1)[1], visible, memory)
+
+        return getattr(self, self.c["topology"].replace("-", "_"))(x, f, blocks, stack)
+
+    # The topologies: x is the embedding, f(u, name) a block's body, `layers` the names of the blocks.
+
+    def post_ln(self, x, f, layers, _):
+        for name in sum(layers, []):
+            x = self.norm(x + f(x, name), name + ".norm")
+        return x
+
+    def pre_ln(self, x, f, layers, stack):
+        for name in sum(layers, []):
+            x = x + f(self.norm(x, name + ".norm"), name)
+        return self.norm(x, stack + ".final_norm")
+
+    sub_ln = pre_ln  # but for inner()
+
+    def residual(self, x, f, layers, stack):
+        alpha, scale = float(self.option("alpha", 1)), float(self.option("scale", 1))
+        dual = scale * x if self.option("dual_start", "embedding") == "embedding" else torch.zeros_like(x)
+        for name in sum(layers, []):
+            o = f(x, name)
+            dual = dual + scale * o
+            x = self.norm(x + o, name + ".norm")
         return alpha * x + self.norm(dual, stack + ".final_norm", 1e-7)
+
+    def deepnorm(self, x, f, layers, stack):
+        N, M = self.c["encoder_layers"], self.c["decoder_layers"]
+        if N == 0:
+            alpha = (2 * M) ** (1 / 4)
+        else:
+            alpha = 0.81 * (N ** 4 * M) ** (1 / 16) if stack == "encoder" else (3 * M) ** (1 / 4)
+        for name in sum(layers, []):
+            x = self.norm(alpha * x + f(x, name), name + ".norm")
+        return x
+
+    def admin(self, x, f, layers, _):
+        for name in sum(layers, []):
+            x = self.norm(self.p[name + ".stream_weight"] * x + f(x, name), name + ".norm")
+        return x
+
+    def branchnorm(self, x, f, layers, _):
+        g = min(1.0, self.c["update"] / float(self.option("updates", 4000)))
+        for name in sum(layers, []):
+            x = self.norm(x + g * f(x, name), name + ".norm")
+        return x
+
+    def hyper_connections(self, x, f, layers, stack):
+        n = int(self.option("streams", 2))
+        H = torch.stack([x] * n)  # (n, B, T, C)
+        for name in sum(layers, []):
+            values = self.p[name + ".connections"]
+            read, write = values[:n], values[n:].reshape(n, n + 1)  # write[i]: of stream i
+            o = f(self.norm(torch.einsum("j,jbtc->btc", read, H), name + ".norm"), name)
+            H = torch.einsum("ij,jbtc->ibtc", write[:, :n], H) + torch.einsum("i,btc->ibtc", write[:, n], o)
+        return self.norm(H.sum(0), stack + ".final_norm")
+
+    def denseformer(self, x, f, layers, stack):
+        outputs = [x]
+        for names in layers:
+            for name in names:
+                x = x + f(self.norm(x, name + ".norm"), name)
+            outputs.append(x)
+            x = torch.einsum("j,jbtc->btc", self.p[names[-1] + ".depth_weights"], torch.stack(outputs))
+        return self.norm(x, stack + ".final_norm")
 
     def loss(self):
         targets = [t + [EOS] for t in self.c["target"]]
