@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/kernels/statistics.h"
-
 namespace fathom::autograd {
 namespace {
 
@@ -64,8 +62,12 @@ void ParameterStore::make_chunks() {
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = *parameters_[p];
     for (int64_t at = 0; at < parameter.numel(); at += kernels::kChunkElements) {
-      rows.push_back(int32_t((parameter.offset + at) / kernels::kChunkUnit));
-      rows.push_back(int32_t(std::min(int64_t{kernels::kChunkElements}, parameter.numel() - at)));
+      const kernels::Chunk& chunk = chunk_table_.emplace_back(kernels::Chunk{
+          .first = parameter.offset + at,
+          .count = std::min(int64_t{kernels::kChunkElements}, parameter.numel() - at),
+          .parameter = int64_t(p)});
+      rows.push_back(int32_t(chunk.first / kernels::kChunkUnit));
+      rows.push_back(int32_t(chunk.count));
       rows.push_back(int32_t(p));
     }
   }

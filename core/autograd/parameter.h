@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernels/chunks.h"
 #include "core/tensor/device.h"
 
 namespace fathom::autograd {
@@ -92,6 +93,8 @@ class ParameterStore {
   // How the flat buffers are summed: rows {first element / 16, elements, parameter}, i32 (N, 3); a
   // parameter is its place in all(). See core/kernels/statistics.h.
   [[nodiscard]] const Tensor& chunks() const { return chunks_; }
+  // The same on the host.
+  [[nodiscard]] const std::vector<kernels::Chunk>& chunk_table() const { return chunk_table_; }
 
  private:
   void make_chunks();
@@ -100,6 +103,7 @@ class ParameterStore {
   DType dtype_;
   int64_t size_ = 0;
   Tensor weights_, working_, chunks_;
+  std::vector<kernels::Chunk> chunk_table_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
 };
 

@@ -1,4 +1,4 @@
-// How a host kernel reads the table of chunks of a flat buffer, see statistics.h.
+// The table of chunks of a flat buffer (statistics.h), row by row.
 #pragma once
 
 #include "core/kernels/statistics.h"

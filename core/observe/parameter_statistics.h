@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,9 +22,17 @@ struct ParameterSums {
 };
 inline constexpr int64_t kParameterSums = 5;
 
+// Queues that every rank's rows, own (n, F), come together: all (N, F), in the store's order of
+// chunks.
+using ChunkGather = std::function<void(const Tensor& own, const Tensor& all)>;
+
 class ParameterProbe {
  public:
-  explicit ParameterProbe(const ParameterStore& store);
+  explicit ParameterProbe(const ParameterStore& store)
+      : ParameterProbe(autograd::ParameterSlices(store)) {}
+  // Looks at the slices alone; `gather` adds what the other ranks see of theirs, and is absent
+  // where there is nothing to add. Then every call is collective.
+  explicit ParameterProbe(const autograd::ParameterSlices& slices, ChunkGather gather = {});
 
   // Queues the sum of squares of each parameter's slice of `flat` (1, P), as (parameters, 1) f64.
   // Valid until the next call. The square root of the total is the gradient norm.
@@ -38,11 +47,14 @@ class ParameterProbe {
   [[nodiscard]] static std::vector<ParameterSums> read(std::span<const double> values);
 
  private:
+  // From one row for each chunk of the slices to one for each parameter.
   void sum_chunks(const Tensor& values, const Tensor& totals);
 
-  const ParameterStore& store_;
-  Tensor chunk_squares_, squares_;  // (N, 1), (parameters, 1) f64
-  Tensor chunk_counts_;             // (N, 2)
+  autograd::ParameterSlices slices_;
+  ChunkGather gather_;
+  Tensor chunk_squares_, squares_;  // (n, 1), (parameters, 1) f64
+  Tensor chunk_counts_;             // (n, 2)
+  Tensor gathered_;                 // (1, 2 N), of all ranks; empty without `gather`
 };
 
 struct ParameterStatistics {

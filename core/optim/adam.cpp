@@ -23,43 +23,59 @@ Rule rule_at(const OptimizerConfig& c, int64_t t, double learning_rate) {
 
 }  // namespace
 
-Adam::Adam(const OptimizerConfig& config, ParameterStore& store)
-    : config_(config),
-      store_(store),
-      m_(store.device().compute().allocate(1, store.size(), store.wide())),
-      v_(store.device().compute().allocate(1, store.size(), store.wide())) {}
+Adam::Adam(const OptimizerConfig& config, const autograd::ParameterSlices& slices)
+    : config_(config), slices_(slices) {
+  const ParameterStore& store = slices.store();
+  for (Tensor* moment : {&m_, &v_})
+    *moment = store.device().compute().allocate(1, slices.size(), store.wide());
+}
 
 void Adam::step(const Tensor& gradient, const Tensor& control, double learning_rate) {
-  require(gradient.numel() == m_.numel(), "adam: gradient ", gradient, ", expected ", m_.numel(),
-          " elements");
+  const ParameterStore& store = slices_.store();
+  require(gradient.numel() == store.size(), "adam: gradient ", gradient, ", expected ",
+          store.size(), " elements");
   const Rule rule = rule_at(config_, updates_ + 1, learning_rate);
-  store_.device().compute().run(&kernels::Kernels::adam, {.weights = store_.weights(),
-                                                          .working = store_.working(),
-                                                          .gradient = gradient,
-                                                          .m = m_,
-                                                          .v = v_,
-                                                          .control = control,
-                                                          .beta1 = config_.beta1,
-                                                          .beta2 = config_.beta2,
-                                                          .epsilon = config_.epsilon,
-                                                          .rate = rule.rate,
-                                                          .root = rule.root,
-                                                          .decay = rule.decay});
+  int64_t at = 0;
+  for (const Slice& range : slices_.ranges()) {
+    const auto within = [&range](const Tensor& flat) {
+      return flat.is_empty() ? flat : flat.columns(range.offset, range.count);
+    };
+    store.device().compute().run(&kernels::Kernels::adam, {.weights = within(store.weights()),
+                                                           .working = within(store.working()),
+                                                           .gradient = within(gradient),
+                                                           .m = m_.columns(at, range.count),
+                                                           .v = v_.columns(at, range.count),
+                                                           .control = control,
+                                                           .beta1 = config_.beta1,
+                                                           .beta2 = config_.beta2,
+                                                           .epsilon = config_.epsilon,
+                                                           .rate = rule.rate,
+                                                           .root = rule.root,
+                                                           .decay = rule.decay});
+    at += range.count;
+  }
 }
 
 void Adam::update_norms(const Tensor& sums, double learning_rate) const {
-  Context& context = store_.device().compute();
+  const ParameterStore& store = slices_.store();
+  Context& context = store.device().compute();
   if (updates_ == 0) return context.run(&kernels::Kernels::fill, {.y = sums, .value = 0});
   const Rule rule = rule_at(config_, updates_, learning_rate);
-  context.run(&kernels::Kernels::update_norms, {.weights = store_.weights(),
-                                                .m = m_,
-                                                .v = v_,
-                                                .chunks = store_.chunks(),
-                                                .sums = sums,
-                                                .epsilon = config_.epsilon,
-                                                .rate = rule.rate,
-                                                .root = rule.root,
-                                                .decay = rule.decay});
+  int64_t at = 0;
+  for (size_t r = 0; r < slices_.ranges().size(); ++r) {
+    const Slice range = slices_.ranges()[r], rows = slices_.rows_of(r);
+    context.run(&kernels::Kernels::update_norms,
+                {.weights = store.weights().columns(range.offset, range.count),
+                 .m = m_.columns(at, range.count),
+                 .v = v_.columns(at, range.count),
+                 .chunks = slices_.chunks_of(r),
+                 .sums = sums.row_range(rows.offset, rows.count),
+                 .epsilon = config_.epsilon,
+                 .rate = rule.rate,
+                 .root = rule.root,
+                 .decay = rule.decay});
+    at += range.count;
+  }
 }
 
 }  // namespace fathom::optim

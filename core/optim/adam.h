@@ -4,34 +4,37 @@
 
 #include <cstdint>
 
-#include "core/autograd/parameter.h"
+#include "core/autograd/parameter_slices.h"
 #include "core/optim/config.h"
 
 namespace fathom::optim {
 
 class Adam {
  public:
-  // Moments for every parameter of `store`, on its device.
-  Adam(const OptimizerConfig& config, ParameterStore& store);
+  // Updates the slices alone and has moments, on the store's device, for them alone.
+  Adam(const OptimizerConfig& config, const autograd::ParameterSlices& slices);
+  Adam(const OptimizerConfig& config, const ParameterStore& store)
+      : Adam(config, autograd::ParameterSlices(store)) {}
 
-  // Queues one update of the masters (and working weights) by `gradient` (1, P), which `control`
-  // (step_control in core/kernels/statistics.h) scales or calls off. The host must then say by
-  // count_update() whether it was made.
+  // Queues one update of the slices' masters (and working weights) by `gradient` (1, P), which
+  // `control` (step_control in core/kernels/statistics.h) scales or calls off. The host must then
+  // say by count_update() whether it was made.
   void step(const Tensor& gradient, const Tensor& control, double learning_rate);
   void count_update() { ++updates_; }
 
-  // Squared norm of the last update's change per chunk of the store, (N, 1) f64, recomputed from
+  // Squared norm of the last update's change per chunk of the slices, (n, 1) f64, recomputed from
   // the moments; its rate was `learning_rate`.
   void update_norms(const Tensor& sums, double learning_rate) const;
 
-  // State, for the checkpoint: first and second moments (1, P) and the updates done.
+  // State, for the checkpoint: first and second moments (1, slices' size), compact, and the updates
+  // done.
   [[nodiscard]] const Tensor& first() const { return m_; }
   [[nodiscard]] const Tensor& second() const { return v_; }
   [[nodiscard]] int64_t& updates() { return updates_; }
 
  private:
   OptimizerConfig config_;
-  ParameterStore& store_;
+  autograd::ParameterSlices slices_;
   Tensor m_, v_;
   int64_t updates_ = 0;
 };

@@ -1,0 +1,43 @@
+// The part of a store's flat buffers that this process works on: all of it, or the ranges that it
+// owns among others. A buffer kept for that part alone is compact: its ranges one behind the other.
+//
+//   int64_t at = 0;  // in a compact buffer
+//   for (const Slice& range : slices.ranges()) { ...; at += range.count; }
+#pragma once
+
+#include <vector>
+
+#include "core/autograd/parameter.h"
+#include "core/base/slice.h"
+
+namespace fathom::autograd {
+
+class ParameterSlices {
+ public:
+  // The store outlives this.
+  explicit ParameterSlices(const ParameterStore& store);  // all of it
+  // InvalidArgument unless the ranges ascend, lie apart and cut no chunk.
+  ParameterSlices(const ParameterStore& store, std::vector<Slice> ranges);
+
+  [[nodiscard]] const ParameterStore& store() const { return *store_; }
+  [[nodiscard]] const std::vector<Slice>& ranges() const { return ranges_; }
+  [[nodiscard]] int64_t size() const;  // elements of all ranges
+
+  // The store's rows of the chunks within, (n, 3) i32. Of everything: in the store's order; else in
+  // the order of the buffer.
+  [[nodiscard]] const Tensor& chunks() const { return chunks_; }
+  // The rows of range r alone, with first elements counted from where the range begins; they stand
+  // at rows_of(r) among those of chunks().
+  [[nodiscard]] Tensor chunks_of(size_t r) const {
+    return relative_.row_range(rows_[r].offset, rows_[r].count);
+  }
+  [[nodiscard]] Slice rows_of(size_t r) const { return rows_[r]; }
+
+ private:
+  const ParameterStore* store_;
+  std::vector<Slice> ranges_;
+  std::vector<Slice> rows_;  // by range
+  Tensor chunks_, relative_;
+};
+
+}  // namespace fathom::autograd
