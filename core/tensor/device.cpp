@@ -87,6 +87,18 @@ std::unique_ptr<Device> make_cpu_device(int threads) {
                                   kernels::DeviceOptions{.threads = threads});
 }
 
+std::unique_ptr<Device> make_planning_device() {
+  static const kernels::DeviceTable table = [] {
+    kernels::DeviceTable out = kernels::reference_device();
+    kernels::for_each_kernel(
+        [&]<class Args>(const char*, kernels::Kernel<Args> kernels::Kernels::*kernel) {
+          out.kernels.*kernel = [](kernels::ContextHandle*, const Args*) { return kernels::kOk; };
+        });
+    return out;
+  }();
+  return std::make_unique<Device>(table, kernels::DeviceOptions{});
+}
+
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   if (name == "reference") return make_reference_device();
   if (name == "cpu" || name == "auto") return make_cpu_device(threads);

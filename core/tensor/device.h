@@ -3,6 +3,7 @@
 // memory and its arena; nothing is global.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -46,6 +47,9 @@ class Device {
   // How often the host has waited for the device: downloads and synchronisations.
   [[nodiscard]] int64_t host_waits() const { return host_waits_; }
 
+  // What tensors of contexts hold, the arena not counted.
+  [[nodiscard]] int64_t allocated_bytes() const { return *allocated_bytes_; }
+
   [[nodiscard]] const kernels::DeviceTable& table() const { return table_; }
 
  private:
@@ -66,6 +70,9 @@ class Device {
   std::unique_ptr<Context> compute_, communication_, copies_;
   std::unique_ptr<Arena> arena_;
   int64_t host_waits_ = 0;
+  // Tensors are released on the threads of their contexts.
+  std::shared_ptr<std::atomic<int64_t>> allocated_bytes_ =
+      std::make_shared<std::atomic<int64_t>>(0);
   std::mutex mutex_;
   std::exception_ptr failure_;  // the last one of a host function
 };
@@ -75,6 +82,9 @@ class Device {
 
 // f32 only; results do not depend on `threads`.
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(int threads);
+
+// For plans: allocates address space, and no kernel does anything.
+[[nodiscard]] std::unique_ptr<Device> make_planning_device();
 
 // "auto" is cpu; throws InvalidArgument on an unknown name, or on cuda, which is not built.
 [[nodiscard]] std::unique_ptr<Device> make_device(const std::string& name, int threads);

@@ -72,6 +72,28 @@ TEST(Device, HasOneContextOfEachKind) {
   EXPECT_EQ(&compute->device(), device.get());
 }
 
+TEST(Device, KnowsWhatTensorsOfItsContextsHold) {
+  const auto device = make_cpu_device(1);
+  EXPECT_EQ(device->allocated_bytes(), 0);
+  const Tensor kept = device->compute().allocate(3, 5, DType::kF64);
+  {
+    const Tensor other = device->communication().allocate(1, 7, DType::kF32), copy = other;
+    EXPECT_EQ(device->allocated_bytes(), 3 * 5 * 8 + 7 * 4);
+  }
+  EXPECT_EQ(device->allocated_bytes(), 3 * 5 * 8);
+}
+
+TEST(Device, ForPlansHoldsMoreThanTheMachineHasAndComputesNothing) {
+  const auto device = make_planning_device();
+  const int64_t count = int64_t(device->info().memory_total);
+
+  const Tensor large = device->compute().allocate(1, count, DType::kF64);
+  device->compute().run(&kernels::Kernels::fill, {.y = large, .value = 1});
+
+  EXPECT_EQ(device->allocated_bytes(), 8 * count);
+  EXPECT_EQ(large.data<double>()[count - 1], 0);
+}
+
 TEST(Device, CannotBeMadeOfNoThreads) {
   EXPECT_TRUE(support::throws_with<DeviceError>("needs at least 1 thread, got 0",
                                                 [] { (void)make_cpu_device(0); }));
