@@ -42,6 +42,28 @@ Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
           ", expected 0 <= rank < size");
 }
 
+void Communicator::check_reduce_scatter(std::span<const std::byte> values, Counts counts,
+                                        std::span<const std::byte> part,
+                                        int64_t element_bytes) const {
+  check_counts("reduce_scatter_sum", "the input", counts, size_, values.size(), element_bytes);
+  const int64_t length = int64_t(part.size()) / element_bytes;
+  require(counts[size_t(rank_)] == length, "reduce_scatter_sum: rank ", rank_, " has room for ",
+          length, " elements, but its count is ", counts[size_t(rank_)]);
+  check_apart("reduce_scatter_sum", values, part);
+}
+
+void Communicator::reduce_scatter_sum(std::span<const float> values, Counts counts,
+                                      std::span<float> part) {
+  check_reduce_scatter(std::as_bytes(values), counts, std::as_bytes(part), sizeof(float));
+  do_reduce_scatter_sum(values, counts, part);
+}
+
+void Communicator::reduce_scatter_sum(std::span<const double> values, Counts counts,
+                                      std::span<double> part) {
+  check_reduce_scatter(std::as_bytes(values), counts, std::as_bytes(part), sizeof(double));
+  do_reduce_scatter_sum(values, counts, part);
+}
+
 void Communicator::broadcast(std::span<std::byte> bytes, int root) {
   require(root >= 0 && root < size_, "broadcast: root is ", root, ", expected 0 to ", size_ - 1);
   do_broadcast(bytes, root);

@@ -36,6 +36,11 @@ class Communicator {
   void broadcast(std::span<std::byte> bytes, int root);
   void broadcast(std::string& text, int root);
 
+  // (sum of counts) -> (counts[rank]): the ranks' sum of part `rank`. `counts` is equal on all
+  // ranks, `part` does not overlap `values`. Which bits depends on the number of ranks.
+  void reduce_scatter_sum(std::span<const float> values, Counts counts, std::span<float> part);
+  void reduce_scatter_sum(std::span<const double> values, Counts counts, std::span<double> part);
+
   // (counts[rank]) -> (sum of counts): part k comes from rank k. `counts` is equal on all ranks,
   // `all` does not overlap `mine`.
   void all_gather(std::span<const float> mine, Counts counts, std::span<float> all);
@@ -65,6 +70,8 @@ class Communicator {
   Communicator(int rank, int size);
 
  private:
+  void check_reduce_scatter(std::span<const std::byte> values, Counts counts,
+                            std::span<const std::byte> part, int64_t element_bytes) const;
   void all_gather(std::span<const std::byte> mine, Counts counts, std::span<std::byte> all,
                   int64_t element_bytes);
   void all_to_all(std::span<const std::byte> send, Counts send_counts, std::span<std::byte> receive,
@@ -72,6 +79,11 @@ class Communicator {
 
   virtual void do_all_reduce_sum(std::span<float> values) = 0;
   virtual void do_all_reduce_sum(std::span<double> values) = 0;
+  // Counts are elements.
+  virtual void do_reduce_scatter_sum(std::span<const float> values, Counts counts,
+                                     std::span<float> part) = 0;
+  virtual void do_reduce_scatter_sum(std::span<const double> values, Counts counts,
+                                     std::span<double> part) = 0;
   virtual int64_t do_all_reduce_max(int64_t value) = 0;
   virtual void do_broadcast(std::span<std::byte> bytes, int root) = 0;
   // Counts are in bytes.

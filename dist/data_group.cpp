@@ -36,6 +36,15 @@ class HostDataGroup final : public DataGroup {
       context.call([this, values] { communicator_.all_reduce_sum(elements<T>(values)); });
     });
   }
+  void reduce_scatter_sum(Context& context, const Tensor& values, Counts counts,
+                          const Tensor& part) override {
+    with_type(values, part, [&]<class T>(T) {
+      context.call([this, values, part, n = std::vector<int64_t>(counts.begin(), counts.end())] {
+        communicator_.reduce_scatter_sum(std::span<const T>(elements<T>(values)), n,
+                                         elements<T>(part));
+      });
+    });
+  }
   void all_gather(Context& context, const Tensor& mine, Counts counts, const Tensor& all) override {
     with_type(mine, all, [&]<class T>(T) {
       context.call([this, mine, all, n = std::vector<int64_t>(counts.begin(), counts.end())] {

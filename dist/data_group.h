@@ -19,6 +19,9 @@ class DataGroup {
 
   // Contiguous tensors of f32 or f64. In place; which bits depends on the number of ranks.
   virtual void all_reduce_sum(Context& context, const Tensor& values) = 0;
+  // (sum of counts) -> (counts[rank]): the sum of part `rank`. The two do not overlap.
+  virtual void reduce_scatter_sum(Context& context, const Tensor& values, Counts counts,
+                                  const Tensor& part) = 0;
   // (counts[rank]) -> (sum of counts): part k comes from rank k. The two do not overlap.
   virtual void all_gather(Context& context, const Tensor& mine, Counts counts,
                           const Tensor& all) = 0;

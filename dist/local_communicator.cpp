@@ -143,6 +143,32 @@ class LocalCommunicator final : public Communicator {
     group_->part();
   }
 
+  void do_reduce_scatter_sum(std::span<const float> values, Counts counts,
+                             std::span<float> part) override {
+    sum_part(values, counts, part);
+  }
+  void do_reduce_scatter_sum(std::span<const double> values, Counts counts,
+                             std::span<double> part) override {
+    sum_part(values, counts, part);
+  }
+
+  // Rank r adds part r of everyone, in rank order: the bits of sum().
+  template <class T>
+  void sum_part(std::span<const T> values, Counts counts, std::span<T> part) {
+    group_->meet(rank(), {.call = sizeof(T) == 4 ? "reduce_scatter_sum (float)"
+                                                 : "reduce_scatter_sum (double)",
+                          .bytes = int64_t(values.size_bytes()),
+                          .in = values.data(),
+                          .counts = counts});
+    int64_t begin = 0;
+    for (int r = 0; r < rank(); ++r) begin += counts[size_t(r)];
+    for (int r = 0; r < size(); ++r) {
+      const T* peer = static_cast<const T*>(group_->offer(r).in) + begin;
+      for (size_t i = 0; i < part.size(); ++i) part[i] = r == 0 ? peer[i] : part[i] + peer[i];
+    }
+    group_->part();
+  }
+
   int64_t do_all_reduce_max(int64_t value) override {
     group_->meet(rank(), {.call = "all_reduce_max", .in = &value});
     int64_t largest = value;

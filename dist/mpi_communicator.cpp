@@ -65,6 +65,34 @@ class MpiCommunicator final : public Communicator {
     });
   }
 
+  void do_reduce_scatter_sum(std::span<const float> values, Counts counts,
+                             std::span<float> part) override {
+    sum_part(values, counts, part, MPI_FLOAT);
+  }
+  void do_reduce_scatter_sum(std::span<const double> values, Counts counts,
+                             std::span<double> part) override {
+    sum_part(values, counts, part, MPI_DOUBLE);
+  }
+
+  template <class T>
+  void sum_part(std::span<const T> values, Counts counts, std::span<T> part, MPI_Datatype type) {
+    if (int64_t(values.size()) > largest_) {  // one reduction per part, as in all_gather
+      const T* from = values.data();
+      for (int r = 0; r < size(); ++r) {
+        in_pieces(counts[size_t(r)], largest_, [&](int64_t offset, int count) {
+          T* const to = r == rank() ? part.data() + offset : nullptr;
+          check_mpi(MPI_Reduce(from + offset, to, count, type, MPI_SUM, r, handle_), "MPI_Reduce");
+        });
+        from += counts[size_t(r)];
+      }
+      return;
+    }
+    const std::vector<int> lengths(counts.begin(), counts.end());
+    check_mpi(
+        MPI_Reduce_scatter(values.data(), part.data(), lengths.data(), type, MPI_SUM, handle_),
+        "MPI_Reduce_scatter");
+  }
+
   int64_t do_all_reduce_max(int64_t value) override {
     check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, handle_),
               "MPI_Allreduce");

@@ -2,6 +2,7 @@
 // integers, so that any order of summation is exact and the tests are for equality.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,27 @@ void expect_all_reduce_sum(Communicator& group, int64_t n) {
   const int64_t ranks = group.size();
   for (int64_t i = 0; i < n; ++i)
     ASSERT_EQ(values[size_t(i)], T(ranks * (i % 7) + 10 * ranks * (ranks - 1) / 2)) << i;
+}
+
+// Part r has n + r - 1 elements, but at least none.
+template <class T>
+void expect_reduce_scatter_sum(Communicator& group, int64_t n) {
+  std::vector<int64_t> counts;
+  std::vector<T> values, expected;
+  const int64_t ranks = group.size();
+  for (int r = 0; r < group.size(); ++r) {
+    counts.push_back(std::max<int64_t>(0, n + r - 1));
+    for (int64_t i = 0; i < counts.back(); ++i) {
+      values.push_back(T(i % 7 + r + 10 * group.rank()));
+      if (r == group.rank())
+        expected.push_back(T(ranks * (i % 7 + r) + 10 * ranks * (ranks - 1) / 2));
+    }
+  }
+  std::vector<T> part(expected.size(), T(-1));
+
+  group.reduce_scatter_sum(std::span<const T>(values), counts, std::span<T>(part));
+
+  EXPECT_EQ(part, expected);
 }
 
 inline void expect_all_reduce_max(Communicator& group) {
@@ -96,6 +118,8 @@ inline void expect_every_collective(Communicator& group) {
   for (const int64_t n : {0, 1, 3, 1000}) {
     expect_all_reduce_sum<float>(group, n);
     expect_all_reduce_sum<double>(group, n);
+    expect_reduce_scatter_sum<float>(group, n);
+    expect_reduce_scatter_sum<double>(group, n);
   }
   expect_all_reduce_max(group);
   expect_broadcast(group);

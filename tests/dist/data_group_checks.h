@@ -41,6 +41,27 @@ void expect_sums(Context& context, DataGroup& group, int64_t n) {
   EXPECT_EQ(values_of<T>(context, t), expected);
 }
 
+// Part r has (r + n) % 3 elements.
+template <class T>
+void expect_scattered_sums(Context& context, DataGroup& group, int64_t n) {
+  std::vector<int64_t> counts;
+  std::vector<T> values, expected;
+  const int64_t ranks = group.size();
+  for (int r = 0; r < group.size(); ++r) {
+    counts.push_back((r + n) % 3);
+    for (int64_t i = 0; i < counts.back(); ++i) {
+      values.push_back(T(i + r + 10 * group.rank()));
+      if (r == group.rank()) expected.push_back(T(ranks * (i + r) + 10 * ranks * (ranks - 1) / 2));
+    }
+  }
+  const Tensor all = make_values(context, values);
+  const Tensor part = context.allocate(1, int64_t(expected.size()), tensor::dtype_of<T>());
+
+  group.reduce_scatter_sum(context, all, counts, part);
+
+  EXPECT_EQ(values_of<T>(context, part), expected);
+}
+
 // Rank r brings (r + 2) % 3 elements, so that some bring none.
 template <class T>
 void expect_gathered(Context& context, DataGroup& group) {
@@ -95,6 +116,8 @@ inline void expect_every_data_operation(Communicator& communicator) {
     for (const int64_t n : {0, 1, 3, 1000}) {
       expect_sums<float>(*context, *group, n);
       expect_sums<double>(*context, *group, n);
+      expect_scattered_sums<float>(*context, *group, n);
+      expect_scattered_sums<double>(*context, *group, n);
     }
     expect_gathered<float>(*context, *group);
     expect_gathered<double>(*context, *group);

@@ -62,6 +62,7 @@ TEST(HostDataGroup, RefusesWhatIsNoContiguousF32OrF64) {
   for (const Tensor& bad : {bf16, integers, strided}) {
     const std::string got = join("data group: got ", bad, ", expected contiguous f32 or f64");
     refuse([&] { group->all_reduce_sum(context, bad); }, {got});
+    refuse([&] { group->reduce_scatter_sum(context, bad, sixteen, good); }, {got});
     refuse([&] { group->all_gather(context, bad, sixteen, good); }, {got});
     refuse([&] { group->all_to_all(context, bad, sixteen, good, sixteen); }, {got});
   }
@@ -72,6 +73,7 @@ TEST(HostDataGroup, RefusesWhatIsNoContiguousF32OrF64) {
     refuse([&] { group->all_to_all(context, good, sixteen, bad, sixteen); }, {got});
   }
   refuse([&] { group->all_gather(context, good, eight, good); }, {"all_gather"});
+  refuse([&] { group->reduce_scatter_sum(context, good, eight, good); }, {"reduce_scatter_sum"});
   group->all_reduce_sum(context, good);
 }
 

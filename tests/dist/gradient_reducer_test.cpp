@@ -181,6 +181,12 @@ class Spy final : public Communicator {
     inner_.abort(reason, exit_code);
   }
   void do_all_reduce_sum(std::span<double>) override { refuse(); }
+  void do_reduce_scatter_sum(std::span<const float>, Counts, std::span<float>) override {
+    refuse();
+  }
+  void do_reduce_scatter_sum(std::span<const double>, Counts, std::span<double>) override {
+    refuse();
+  }
   int64_t do_all_reduce_max(int64_t) override { refuse(); }
   void do_broadcast(std::span<std::byte>, int) override { refuse(); }
   void do_all_gather(std::span<const std::byte>, Counts, std::span<std::byte>) override {
