@@ -1,5 +1,5 @@
 // One bucket's way through the ranks in tree mode: every rank brings the partial sums of its
-// maximal subtrees, rank r adds up segment r of all of them in the tree's order, all get the whole.
+// maximal subtrees, rank r adds up the part that it owns of all of them in the tree's order.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,34 @@
 #include <vector>
 
 #include "dist/data_group.h"
+#include "dist/ownership.h"
 #include "dist/reduction_tree.h"
 
 namespace fathom::dist {
 
 class BucketExchange {
  public:
-  // For buckets of up to `longest` elements of `dtype`; its memory belongs to `context`.
-  BucketExchange(DataGroup& group, Context& context, int shards, int64_t longest, DType dtype);
+  // Its memory belongs to `context`. All references outlive it.
+  BucketExchange(DataGroup& group, Context& context, const Ownership& ownership, int shards,
+                 DType dtype);
+  // Elements that it stages on a rank.
+  [[nodiscard]] static int64_t staged_count(const Ownership& ownership, int shards, int rank);
 
-  // partials[k], (1, n) each, is the sum of this rank's k-th maximal subtree. Then partials[0]
-  // holds the root, the same bits on every rank. Queued on the context; collective.
-  void reduce(std::span<const Tensor> partials);
+  // partials[k], (1, n) each, is bucket's part of the sum of this rank's k-th maximal subtree. Then
+  // what this rank owns of partials[0] is the root; with `gathers` all of it is, the same bits on
+  // every rank. Queued on the context; collective.
+  void reduce(int64_t bucket, std::span<const Tensor> partials, bool gathers);
 
  private:
   void sum_in_tree_order(int64_t length);
 
   DataGroup& group_;
   Context& context_;
+  const Ownership& ownership_;
   int shards_;
   std::vector<std::vector<TreeNode>> subtrees_;  // per rank
   Tensor send_;                                  // this rank's partials, cut by destination
-  Tensor receive_;  // segment `rank` of all ranks' partials, in shard order
+  Tensor receive_;  // this rank's part of all ranks' partials, in shard order
 };
 
 }  // namespace fathom::dist

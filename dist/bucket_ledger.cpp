@@ -1,28 +1,25 @@
 #include "dist/bucket_ledger.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "core/base/error.h"
 
 namespace fathom::dist {
 
-BucketLedger::BucketLedger(int64_t parameter_count, int64_t bucket_length)
-    : parameter_count_(parameter_count), bucket_length_(bucket_length) {
-  require(parameter_count >= 1 && bucket_length >= 1, "buckets: got ", parameter_count,
-          " parameters in buckets of ", bucket_length, ", expected at least 1 of each");
-  missing_.resize(size_t((parameter_count - 1) / bucket_length + 1));
+BucketLedger::BucketLedger(std::vector<int64_t> boundaries) : boundaries_(std::move(boundaries)) {
+  require(boundaries_.size() >= 2 && boundaries_.front() == 0 &&
+              std::ranges::adjacent_find(boundaries_, std::greater_equal<>()) == boundaries_.end(),
+          "buckets: ", boundaries_.size(), " boundaries, expected at least 2, ascending from 0");
+  missing_.resize(boundaries_.size() - 1);
   clear();
 }
 
-Slice BucketLedger::slice(int64_t bucket) const {
-  const int64_t offset = bucket * bucket_length_;
-  return {.offset = offset, .count = std::min(bucket_length_, parameter_count_ - offset)};
-}
-
 std::vector<int64_t> BucketLedger::mark(int64_t offset, int64_t count) {
-  require(offset >= 0 && count >= 0 && count <= parameter_count_ - offset,
+  require(offset >= 0 && count >= 0 && count <= boundaries_.back() - offset,
           "gradient ready: range [", offset, ", ", offset + count, ") leaves the buffer of ",
-          parameter_count_, " elements");
+          boundaries_.back(), " elements");
   if (count == 0) return {};
   const auto after = final_.lower_bound(offset);
   const bool meets_after = after != final_.end() && after->first < offset + count;
@@ -32,12 +29,12 @@ std::vector<int64_t> BucketLedger::mark(int64_t offset, int64_t count) {
   final_.emplace_hint(after, offset, offset + count);
 
   std::vector<int64_t> completed;
-  for (int64_t b = offset / bucket_length_; b <= (offset + count - 1) / bucket_length_; ++b) {
-    const Slice s = slice(b);
-    const int64_t begin = std::max(offset, s.offset);
-    const int64_t end = std::min(offset + count, s.offset + s.count);
-    missing_[size_t(b)] -= end - begin;
-    if (missing_[size_t(b)] == 0) completed.push_back(b);
+  size_t b = size_t(std::ranges::upper_bound(boundaries_, offset) - boundaries_.begin()) - 1;
+  for (; b < missing_.size() && boundaries_[b] < offset + count; ++b) {
+    const int64_t begin = std::max(offset, boundaries_[b]);
+    const int64_t end = std::min(offset + count, boundaries_[b + 1]);
+    missing_[b] -= end - begin;
+    if (missing_[b] == 0) completed.push_back(int64_t(b));
   }
   return completed;
 }
@@ -54,7 +51,7 @@ std::vector<int64_t> BucketLedger::mark_rest() {
 
 void BucketLedger::clear() {
   final_.clear();
-  for (int64_t b = 0; b < bucket_count(); ++b) missing_[size_t(b)] = slice(b).count;
+  for (size_t b = 0; b < missing_.size(); ++b) missing_[b] = boundaries_[b + 1] - boundaries_[b];
 }
 
 }  // namespace fathom::dist

@@ -14,44 +14,70 @@ namespace {
 
 using kernels::Kernels;
 
-int64_t bucket_length(int64_t bucket_bytes, int64_t element_bytes) {
-  require(bucket_bytes >= element_bytes, "gradient reducer: bucket_bytes is ", bucket_bytes,
-          ", expected at least one element (", element_bytes, ")");
-  return bucket_bytes / element_bytes;
+std::vector<int64_t> boundaries(const Ownership& ownership) {
+  std::vector<int64_t> boundaries = {0};
+  for (int64_t b = 0; b < ownership.bucket_count(); ++b)
+    boundaries.push_back(ownership.bucket(b).end());
+  return boundaries;
 }
 
-std::vector<Tensor> allocate(Device& device, int buffers, int64_t count, DType dtype) {
-  require(count >= 1, "gradient reducer: ", count, " parameters, expected at least 1");
+int64_t buffer_count(const ReducerOptions& options, int rank, int size) {
+  if (options.reduction == Reduction::kFast) return 1;
+  return buffers_needed(shard_range(rank, size, options.shards), options.shards);
+}
+
+bool stages_a_part(const ReducerOptions& options, int size) {
+  return size > 1 && options.reduction == Reduction::kFast && options.outcome == Outcome::kOwned;
+}
+
+std::vector<Tensor> allocate(Device& device, int64_t buffers, int64_t count, DType dtype) {
   const double needed = double(buffers) * double(count) * double(size_of(dtype));
   const double installed = double(device.info().memory_total);
   require<DeviceError>(needed < installed, "gradient reducer: ", buffers, " buffers of ", count,
                        " gradients need ", needed / 1e9, " GB, this machine has ", installed / 1e9,
                        " GB; use dist.reduction: fast, fewer batch.shards or more ranks");
   std::vector<Tensor> all;
-  for (int k = 0; k < buffers; ++k) all.push_back(device.compute().allocate(1, count, dtype));
+  for (int64_t k = 0; k < buffers; ++k) all.push_back(device.compute().allocate(1, count, dtype));
   return all;
 }
 
 }  // namespace
 
+ReducerMemory reducer_memory(const ReducerOptions& options, const Ownership& ownership, int rank) {
+  const int size = ownership.ranks();
+  ReducerMemory memory = {.buffers = buffer_count(options, rank, size) * ownership.count()};
+  if (options.reduction == Reduction::kTree)
+    memory.staging = BucketExchange::staged_count(ownership, options.shards, rank);
+  else if (stages_a_part(options, size))
+    memory.staging = ownership.longest_part(rank);
+  return memory;
+}
+
 // Buffer k belongs to node k of `stack`. The merges that the last shard causes are put off: they
 // are done bucket by bucket, when the bucket is final, on the context that reduces.
 struct GradientReducer::Impl {
-  Impl(Communicator& group, Device& device, const ReducerOptions& options, int64_t count,
+  Impl(Communicator& group, Device& device, const ReducerOptions& options, const Ownership& o,
        DType dtype)
       : is_tree(options.reduction == Reduction::kTree),
         is_overlapped(options.overlap == Overlap::kOn && group.size() > 1),
-        parameter_count(count),
+        is_whole(options.outcome == Outcome::kWhole),
+        ownership(o),
         owned(shard_range(group.rank(), group.size(), options.shards)),
+        slices(is_whole ? std::vector<Slice>{{.offset = 0, .count = o.count()}}
+                        : o.ranges(group.rank())),
         compute(device.compute()),
         buffers(
-            allocate(device, is_tree ? buffers_needed(owned, options.shards) : 1, count, dtype)),
-        ledger(count, bucket_length(options.bucket_bytes, size_of(dtype))),
+            allocate(device, buffer_count(options, group.rank(), group.size()), o.count(), dtype)),
+        ledger(boundaries(o)),
         stack(options.shards),
         own_communicator(is_overlapped ? group.duplicate() : nullptr),
         context(is_overlapped ? device.communication() : device.compute()),
         data(make_host_data_group(own_communicator ? *own_communicator : group)) {
-    if (is_tree) exchange.emplace(*data, context, options.shards, ledger.slice(0).count, dtype);
+    require(o.ranks() == group.size(), "gradient reducer: ownership of ", o.ranks(),
+            " ranks in a group of ", group.size());
+    if (is_tree) exchange.emplace(*data, context, ownership, options.shards, dtype);
+    if (stages_a_part(options, group.size()))
+      part = context.allocate(1, o.longest_part(group.rank()), dtype);
   }
 
   [[nodiscard]] bool in_last_shard() const { return begun == owned.count(); }
@@ -68,16 +94,21 @@ struct GradientReducer::Impl {
   // From final gradients of this rank's last shard to the global sum, in buffer 0.
   void reduce(int64_t bucket) {
     const tensor::Event start = context.record();
-    const Slice s = ledger.slice(bucket);
+    const Slice s = ownership.bucket(bucket);
     if (is_tree) {
       int64_t partial_count = depth;
       for (int merge = 0; merge < pending_merges; ++merge)
         add_top_to_neighbour(context, --partial_count, s);
       std::vector<Tensor> partials;
       for (int64_t k = 0; k < partial_count; ++k) partials.push_back(slice(k, s));
-      exchange->reduce(partials);
-    } else if (data->size() > 1) {
+      exchange->reduce(bucket, partials, is_whole);
+    } else if (data->size() > 1 && is_whole) {
       data->all_reduce_sum(context, slice(0, s));
+    } else if (data->size() > 1) {
+      const Slice own = ownership.part(bucket, data->rank());
+      const Tensor sum = part.columns(0, own.count);
+      data->reduce_scatter_sum(context, slice(0, s), ownership.counts(bucket), sum);
+      context.copy(slice(0, own), sum);
     }
     reductions.emplace_back(start, context.record());
   }
@@ -92,9 +123,10 @@ struct GradientReducer::Impl {
     for (int64_t bucket = first; bucket < next; ++bucket) reduce(bucket);
   }
 
-  const bool is_tree, is_overlapped;
-  const int64_t parameter_count;
-  const ShardRange owned;
+  const bool is_tree, is_overlapped, is_whole;
+  const Ownership ownership;
+  const ShardRange owned;           // shards
+  const std::vector<Slice> slices;  // where the sum ends
   Context& compute;
   std::vector<Tensor> buffers;
   BucketLedger ledger;
@@ -103,6 +135,7 @@ struct GradientReducer::Impl {
   Context& context;  // where buckets are reduced
   std::unique_ptr<DataGroup> data;
   std::optional<BucketExchange> exchange;  // tree
+  Tensor part;                             // of one bucket: fast, owned
 
   int begun = 0;           // shards of this step
   bool is_open = false;    // between begin_shard() and end_shard()
@@ -115,8 +148,8 @@ struct GradientReducer::Impl {
 };
 
 GradientReducer::GradientReducer(Communicator& group, Device& device, const ReducerOptions& options,
-                                 int64_t parameter_count, DType dtype)
-    : impl_(std::make_unique<Impl>(group, device, options, parameter_count, dtype)) {}
+                                 const Ownership& ownership, DType dtype)
+    : impl_(std::make_unique<Impl>(group, device, options, ownership, dtype)) {}
 
 // Buckets of a step that was given up may still be on their way.
 GradientReducer::~GradientReducer() {
@@ -164,12 +197,12 @@ void GradientReducer::end_shard() {
   require(m.is_open, "gradient reducer: end_shard without begin_shard");
   m.is_open = false;
   if (m.in_last_shard()) return;
-  const Slice whole = {.offset = 0, .count = m.parameter_count};
+  const Slice whole = {.offset = 0, .count = m.ownership.count()};
   for (; m.pending_merges > 0; --m.pending_merges)
     m.add_top_to_neighbour(m.compute, --m.depth, whole);
 }
 
-Tensor GradientReducer::finish() {
+GradientSum GradientReducer::finish() {
   Impl& m = *impl_;
   require(!m.is_open && m.in_last_shard(), "gradient reducer: finish after ", m.begun,
           " of this rank's ", m.owned.count(), " shards",
@@ -183,7 +216,7 @@ Tensor GradientReducer::finish() {
   }
   m.after_wait = m.compute.record();
   m.begun = 0;
-  return m.buffers[0];
+  return {.gradient = m.buffers[0], .owned = m.slices};
 }
 
 double GradientReducer::wait_seconds() const {

@@ -1,12 +1,13 @@
 // Sums the gradients of one step over all V virtual shards of the batch and all ranks, in buckets,
-// while backward of the last shard is still running. The result has the same bits on every rank;
-// in tree mode also for every number of ranks, bucket length and order of announcements.
+// while backward of the last shard is still running. Every rank ends with the sum of the slices it
+// owns (ownership.h), or with the whole of it, the same bits on every rank. In tree mode they are
+// the same for every number of ranks, ownership and order of announcements.
 //
 //   for each shard of this rank, in order:
 //     const Tensor gradient = reducer.begin_shard();   // backward adds into it, and calls
 //     reducer.ready(offset, count);                    // when a parameter is final (optional)
 //     reducer.end_shard();
-//   const Tensor sum = reducer.finish();               // valid until the next begin_shard()
+//   const GradientSum sum = reducer.finish();          // valid until the next begin_shard()
 //
 // Every rank begins and ends each shard it owns (reduction_tree.h), an empty one too: it counts as
 // zeros. Nothing here waits: all is queued on the device's contexts, and with overlap buckets are
@@ -14,21 +15,29 @@
 // last kernel that wrote to the bucket.
 //
 // Memory: tree keeps one buffer of P per partial sum alive, buffers_needed() of them, about
-// log2(V/N) + 1; fast one. With more than one rank, one bucket is also staged: its received
-// partials (about one bucket) and, where a rank ends with m > 1 partials, m buckets to send.
+// log2(V/N) + 1; fast one. With more than one rank, one bucket is also staged: in tree mode its
+// received partials (about one bucket) and, where a rank ends with m > 1 partials, m buckets to
+// send; in fast mode what the rank owns of it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/tensor/device.h"
 #include "dist/communicator.h"
+#include "dist/ownership.h"
 
 namespace fathom::dist {
 
 enum class Reduction {
-  kTree,  // fixed summation tree: all-to-all of segments, ordered sum, all-gather
-  kFast,  // a rank's shards accumulate in one buffer, then all-reduce
+  kTree,  // fixed summation tree: all-to-all of segments, ordered sum
+  kFast,  // a rank's shards accumulate in one buffer, then reduce-scatter or all-reduce
+};
+
+enum class Outcome {
+  kOwned,  // the sum of what a rank owns
+  kWhole,  // all of it on every rank: gathered (tree), by an all-reduce (fast)
 };
 
 enum class Overlap {
@@ -39,17 +48,30 @@ enum class Overlap {
 struct ReducerOptions {
   Reduction reduction = Reduction::kTree;
   Overlap overlap = Overlap::kOff;
-  int64_t bucket_bytes = int64_t{1} << 20;
+  Outcome outcome = Outcome::kWhole;
   int shards = 8;  // V, at least the number of ranks
+};
+
+// What a reducer allocates on a rank, in elements.
+struct ReducerMemory {
+  int64_t buffers = 0;  // of P each
+  int64_t staging = 0;
+};
+[[nodiscard]] ReducerMemory reducer_memory(const ReducerOptions& options,
+                                           const Ownership& ownership, int rank);
+
+struct GradientSum {
+  Tensor gradient;               // (1, P)
+  std::span<const Slice> owned;  // where it is the sum; elsewhere it is undefined
 };
 
 class GradientReducer {
  public:
-  // Collective. P = parameter_count, of `dtype`. The group and the device must outlive the reducer;
-  // while it lives the group may be used for other calls between steps (and, with overlap, at any
-  // time). InvalidArgument for options out of range, DeviceError if memory does not suffice.
+  // Collective. P = ownership.count(), of `dtype`. The group and the device must outlive the
+  // reducer; while it lives the group may be used for other calls between steps (and, with overlap,
+  // at any time). InvalidArgument for options out of range, DeviceError if memory does not suffice.
   GradientReducer(Communicator& group, Device& device, const ReducerOptions& options,
-                  int64_t parameter_count, DType dtype);
+                  const Ownership& ownership, DType dtype);
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
   ~GradientReducer();
@@ -66,10 +88,10 @@ class GradientReducer {
 
   void end_shard();
 
-  // (1, P): the sum over all V shards, for what is queued on the compute context from here on.
+  // The sum over all V shards, for what is queued on the compute context from here on.
   // Collective. Buckets never announced are reduced now. Throws what went wrong while it was
   // reduced, if that is known by then; after an error the reducer is of no use.
-  [[nodiscard]] Tensor finish();
+  [[nodiscard]] GradientSum finish();
 
   // Of the last step, once the compute context has come past finish(): how long it waited there,
   // and how long the reductions took on whatever context. The second less the first is what overlap

@@ -14,14 +14,14 @@ using tensor::Event;
 
 struct GradientStep::Impl {
   Impl(model::Transformer& m, Device& d, const data::Dataset& set, dist::Communicator& g,
-       const StepOptions& o)
+       const dist::Ownership& ownership, const StepOptions& o)
       : model_(m),
         device_(d),
         data_(set),
         group_(g),
         options_(o),
         owned_(dist::shard_range(g.rank(), g.size(), o.reducer.shards)),
-        reducer_(g, d, o.reducer, m.parameters().size(), m.parameters().wide()),
+        reducer_(g, d, o.reducer, ownership, m.parameters().wide()),
         data_communicator_(g.duplicate()),
         data_group_(dist::make_host_data_group(*data_communicator_)),
         blocks_(m.blocks()) {
@@ -52,7 +52,7 @@ struct GradientStep::Impl {
     end_ = context.record();
     if (profile_ != nullptr) profile_->begin();
     StepGradient out;
-    out.gradient = reducer_.finish();
+    out.gradient = reducer_.finish().gradient;
     if (profile_ != nullptr) profile_->end("reduce gradients", autograd::Phase::kUpdate);
     out.losses = in_shard_order(losses_, all_losses_);
     if (observe) out.blocks = in_shard_order(sums_, all_sums_);
@@ -234,8 +234,9 @@ struct GradientStep::Impl {
 };
 
 GradientStep::GradientStep(model::Transformer& model, Device& device, const data::Dataset& data,
-                           dist::Communicator& group, const StepOptions& options)
-    : impl_(std::make_unique<Impl>(model, device, data, group, options)) {}
+                           dist::Communicator& group, const dist::Ownership& ownership,
+                           const StepOptions& options)
+    : impl_(std::make_unique<Impl>(model, device, data, group, ownership, options)) {}
 GradientStep::~GradientStep() = default;
 
 StepGradient GradientStep::run(const data::Batch& batch, int64_t step, bool observe,

@@ -25,7 +25,7 @@ struct RankWork {
 
 // Tensors of the device, complete when its compute context is; valid until the next step.
 struct StepGradient {
-  Tensor gradient;  // (1, P), the sum over the global batch
+  Tensor gradient;  // (1, P), the sum over the global batch, as far as the outcome says
   Tensor losses;  // (V, 2) f64: per shard the sums of loss and nll over its target tokens, in nats
   Tensor blocks;  // (V, blocks * observe::kBlockSums) f64 when observed, else empty
 };
@@ -41,7 +41,8 @@ class GradientStep {
  public:
   // All references outlive it. Collective.
   GradientStep(model::Transformer& model, Device& device, const data::Dataset& data,
-               dist::Communicator& group, const StepOptions& options);
+               dist::Communicator& group, const dist::Ownership& ownership,
+               const StepOptions& options);
   ~GradientStep();
   GradientStep(const GradientStep&) = delete;
   GradientStep& operator=(const GradientStep&) = delete;

@@ -168,17 +168,24 @@ void check_ranks_agree(const Config& config, const data::PreparedData& data,
                                 {"data", data.content_hash}});
 }
 
-void load_state(const Resume& resume, TrainState& state, dist::Communicator& group) {
+void load_state(const Resume& resume, TrainState& state, const Sharding& sharding,
+                dist::Communicator& group) {
+  const size_t bytes = size_t(state.model.parameters().weights().bytes());
+  HostMoments moments = {.first = std::vector<std::byte>(bytes),
+                         .second = std::vector<std::byte>(bytes)};
   if (resume.checkpoint) {
     checkpoint::LoadingArchive archive(*resume.checkpoint);
     HostCopies copies;
-    state.visit(archive, copies);
+    state.visit(archive, copies, moments);
     archive.finish();
   }
-  if (group.size() == 1) return;
-  BroadcastArchive archive(group);
-  HostCopies copies;
-  state.visit(archive, copies);
+  if (group.size() > 1) {
+    BroadcastArchive archive(group);
+    HostCopies copies;
+    state.visit(archive, copies, moments);
+  }
+  sharding.upload(state.adam.first(), moments.first);
+  sharding.upload(state.adam.second(), moments.second);
 }
 
 void load_weights(const std::string& path, const Config& config, model::Transformer& model,

@@ -11,6 +11,7 @@
 #include "core/data/prepare.h"
 #include "dist/communicator.h"
 #include "launcher/config/config.h"
+#include "launcher/sharding.h"
 #include "launcher/train_state.h"
 #include "monitoring/log.h"
 
@@ -64,7 +65,8 @@ void check_ranks_agree(const Config& config, const data::PreparedData& data,
                        const std::string& numerics, dist::Communicator& group);
 
 // Fills the model's and the loop's state from rank 0's checkpoint, on every rank. Collective.
-void load_state(const Resume& resume, TrainState& state, dist::Communicator& group);
+void load_state(const Resume& resume, TrainState& state, const Sharding& sharding,
+                dist::Communicator& group);
 
 // The weights of another run's checkpoint (rank 0 reads it). Collective.
 void load_weights(const std::string& path, const Config& config, model::Transformer& model,

@@ -5,19 +5,15 @@ namespace {
 
 // The parameters' slices of a flat buffer, each under its own name and shape.
 void visit_slices(checkpoint::Archive& archive, const std::string& prefix,
-                  const ParameterStore& store, const Tensor& flat, HostCopies& copies) {
-  Context& context = store.device().compute();
-  std::vector<std::byte>& bytes = copies.emplace_back(size_t(flat.bytes()));
-  context.download(std::span(bytes), flat);
+                  const ParameterStore& store, std::vector<std::byte>& flat) {
   const auto visit = [&]<class T>(T* values) {
     for (const auto& p : store.all())
       archive.array(prefix + p->name, p->shape, std::span(values + p->offset, size_t(p->numel())));
   };
-  if (flat.dtype() == DType::kF64)
-    visit(reinterpret_cast<double*>(bytes.data()));
+  if (store.wide() == DType::kF64)
+    visit(reinterpret_cast<double*>(flat.data()));
   else
-    visit(reinterpret_cast<float*>(bytes.data()));
-  if (archive.is_loading()) context.upload(flat, std::span<const std::byte>(bytes));
+    visit(reinterpret_cast<float*>(flat.data()));
 }
 
 void visit_verdict(checkpoint::Archive& archive, score::VerdictState& v) {
@@ -39,14 +35,20 @@ void visit_verdict(checkpoint::Archive& archive, score::VerdictState& v) {
 }  // namespace
 
 void visit_weights(checkpoint::Archive& archive, model::Transformer& model, HostCopies& copies) {
-  visit_slices(archive, "model/", model.parameters(), model.parameters().weights(), copies);
-  if (archive.is_loading()) model.parameters().refresh_working();
+  ParameterStore& store = model.parameters();
+  Context& context = store.device().compute();
+  std::vector<std::byte>& bytes = copies.emplace_back(size_t(store.weights().bytes()));
+  context.download(std::span(bytes), store.weights());
+  visit_slices(archive, "model/", store, bytes);
+  if (!archive.is_loading()) return;
+  context.upload(store.weights(), std::span<const std::byte>(bytes));
+  store.refresh_working();
 }
 
-void TrainState::visit(checkpoint::Archive& archive, HostCopies& copies) {
+void TrainState::visit(checkpoint::Archive& archive, HostCopies& copies, HostMoments& moments) {
   visit_weights(archive, model, copies);
-  visit_slices(archive, "optimizer/m/", model.parameters(), adam.first(), copies);
-  visit_slices(archive, "optimizer/v/", model.parameters(), adam.second(), copies);
+  visit_slices(archive, "optimizer/m/", model.parameters(), moments.first);
+  visit_slices(archive, "optimizer/v/", model.parameters(), moments.second);
   archive.value("optimizer/updates", adam.updates());
   archive.value("step", step);
   archive.value("epoch", epoch);

@@ -19,6 +19,11 @@ namespace fathom::launcher {
 // is written, so they live as long as this does.
 using HostCopies = std::list<std::vector<std::byte>>;
 
+// Both of Adam's moments on the host, laid out as the flat buffers.
+struct HostMoments {
+  std::vector<std::byte> first, second;
+};
+
 struct TrainState {
   model::Transformer& model;
   optim::Adam& adam;
@@ -35,8 +40,9 @@ struct TrainState {
   int64_t best_step = 0;
   score::VerdictState verdict = {};
 
-  // Saving: `copies` outlives the archive.
-  void visit(checkpoint::Archive& archive, HostCopies& copies);
+  // The moments that are visited are the host's, so that they need not all be on this device: they
+  // come and go by a Sharding. Saving: `copies` and `moments` outlive the archive.
+  void visit(checkpoint::Archive& archive, HostCopies& copies, HostMoments& moments);
 };
 
 // The weights alone, as visit() names them.

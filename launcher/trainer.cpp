@@ -32,14 +32,13 @@ score::VerdictOptions verdict_options(const Config& c, const data::PreparedData&
           .nonfinite_limit = kMostSkippedInARow};
 }
 
-StepOptions step_options(const Config& c, int group_size) {
+StepOptions step_options(const Config& c, const Sharding& sharding, int group_size) {
   const bool overlaps =
       c.dist.overlap == Overlap::kOn ||
       (c.dist.overlap == Overlap::kAuto && group_size > 1 && has_spare_core(threads_per_rank(c)));
-  return {.reducer = {.reduction = c.dist.reduction == Reduction::kTree ? dist::Reduction::kTree
-                                                                        : dist::Reduction::kFast,
+  return {.reducer = {.reduction = reduction_of(c.dist),
                       .overlap = overlaps ? dist::Overlap::kOn : dist::Overlap::kOff,
-                      .bucket_bytes = int64_t(c.dist.bucket_mb * 1024 * 1024),
+                      .outcome = sharding.outcome(),
                       .shards = int(c.batch.shards)},
           .micro_tokens = c.batch.micro_tokens,
           .label_smoothing = c.optimizer.label_smoothing,
@@ -70,8 +69,9 @@ Trainer::Trainer(const TrainerParts& parts, const TrainState& state)
       state_(state),
       verdict_(verdict_options(parts.config, parts.data)),
       gradient_step_(parts.model, parts.device, parts.data.train, parts.group,
-                     step_options(parts.config, parts.group.size())),
-      probe_(parts.model.parameters()),
+                     parts.sharding.ownership(),
+                     step_options(parts.config, parts.sharding, parts.group.size())),
+      probe_(parts.sharding.slices(), parts.sharding.chunk_gather()),
       control_(parts.device.compute().allocate(1, kernels::kControlValues, DType::kF64)),
       report_(parts.device.compute().allocate(1, report_length(parts, probe_), DType::kF64)),
       lengths_(parts.data.train.lengths()),
@@ -202,6 +202,9 @@ void Trainer::update(const StepGradient& gradient, double learning_rate, StepRec
   if (profile != nullptr) profile->end("gradient norm", autograd::Phase::kUpdate);
   parts_.adam.step(gradient.gradient, control_, learning_rate);
   if (profile != nullptr) profile->end("adam", autograd::Phase::kUpdate);
+  parts_.sharding.gather_weights();
+  if (profile != nullptr && parts_.sharding.is_sharded())
+    profile->end("gather weights", autograd::Phase::kUpdate);
   const tensor::Event end = context.record();
 
   std::array<double, kernels::kControlValues> control{};
@@ -322,13 +325,16 @@ bool Trainer::save() {
                                         section_limit(config_, kLongestSection));
   parts_.recorder.state(monitoring::RunState::kSave);
   state_.verdict = verdict_.state();
+  const bool saves = parts_.checkpoints != nullptr;
+  HostMoments moments = {.first = parts_.sharding.download(parts_.adam.first(), saves),
+                         .second = parts_.sharding.download(parts_.adam.second(), saves)};
   std::string failure, path;
-  if (parts_.checkpoints) {
+  if (saves) {
     try {
       parts_.recorder.sync();
       checkpoint::SavingArchive archive;
       HostCopies copies;
-      state_.visit(archive, copies);
+      state_.visit(archive, copies, moments);
       checkpoint::SaveInfo info;
       info.step = state_.step;
       info.run_id = parts_.run_id;

@@ -12,6 +12,7 @@
 #include "dist/watchdog.h"
 #include "launcher/config/config.h"
 #include "launcher/recorder.h"
+#include "launcher/sharding.h"
 #include "launcher/step_profiler.h"
 #include "launcher/train_state.h"
 
@@ -25,7 +26,8 @@ struct TrainerParts {
   dist::Communicator& group;
   Device& device;
   model::Transformer& model;
-  optim::Adam& adam;
+  const Sharding& sharding;
+  optim::Adam& adam;  // of the sharding's slices
   Recorder& recorder;
   StepProfiler* profiler;  // null: none was asked for
   dist::Watchdog& watchdog;

@@ -16,6 +16,7 @@
 #include "launcher/model_source.h"
 #include "launcher/profile_model.h"
 #include "launcher/provenance.h"
+#include "launcher/sharding.h"
 
 namespace fathom::launcher {
 namespace {
@@ -136,6 +137,7 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   }
 
   GradientStep step(*loaded.model, *loaded.device, data.train, *group[0],
+                    ownership_of(config.dist, loaded.model->parameters(), 1),
                     {.reducer = {.shards = int(config.batch.shards)},
                      .micro_tokens = config.batch.micro_tokens,
                      .label_smoothing = config.optimizer.label_smoothing,

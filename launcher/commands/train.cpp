@@ -200,12 +200,13 @@ int train(const TrainCommand& command, dist::Session& session) {
   if (group.rank() == 0) keep_tokenizer(data, config);
 
   model::Transformer model(config.model, *device, compute_type(config));
-  optim::Adam adam(config.optimizer, model.parameters());
+  const Sharding sharding(config.dist, model.parameters(), group);
+  optim::Adam adam(config.optimizer, sharding.slices());
 
   // The step a resume starts from, before the recorder opens the histories.
   TrainState loaded{model, adam};
   if (resume.resumes) {
-    load_state(resume, loaded, group);
+    load_state(resume, loaded, sharding, group);
     model.set_update(loaded.step);
   } else {
     model.initialise(config.run.seed);
@@ -238,6 +239,7 @@ int train(const TrainCommand& command, dist::Session& session) {
                    .group = group,
                    .device = *device,
                    .model = model,
+                   .sharding = sharding,
                    .adam = adam,
                    .recorder = recorder,
                    .profiler = profiler ? &*profiler : nullptr,

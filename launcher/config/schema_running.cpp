@@ -55,7 +55,7 @@ void add_dist_keys(std::vector<Key>& keys) {
       "dist.reduction", [](auto& c) -> auto& { return c.dist.reduction; },
       {{"tree", Reduction::kTree}, {"fast", Reduction::kFast}},
       "tree: one fixed order of sums, the same bits on any number of ranks. fast: plain "
-      "all-reduce, equal up to rounding."));
+      "all-reduce (or reduce-scatter), equal up to rounding."));
   keys.push_back(choice_key(
       "dist.overlap", [](auto& c) -> auto& { return c.dist.overlap; },
       {{"auto", Overlap::kAuto}, {"on", Overlap::kOn}, {"off", Overlap::kOff}},
@@ -63,11 +63,10 @@ void add_dist_keys(std::vector<Key>& keys) {
   keys.push_back(number_key(
       "dist.bucket_mb", [](auto& c) -> auto& { return c.dist.bucket_mb; },
       {.low = 0, .high = 1024, .open_low = true}, "Size of a piece of the gradient, in MiB."));
-  keys.push_back(
-      without(boolean_key(
-                  "dist.shard_optimizer", [](auto& c) -> auto& { return c.dist.shard_optimizer; },
-                  "Keep a slice of the optimizer's state on each rank instead of all of it."),
-              "true", "every rank keeps the whole state; available: false"));
+  keys.push_back(boolean_key(
+      "dist.shard_optimizer", [](auto& c) -> auto& { return c.dist.shard_optimizer; },
+      "Keep a slice of the optimizer's state on each rank instead of all of it. Under tree the "
+      "result has the same bits either way."));
   keys.push_back(number_key(
       "dist.timeout_seconds", [](auto& c) -> auto& { return c.dist.timeout_seconds; },
       {.low = 0, .high = 1e6, .open_low = true},

@@ -9,10 +9,8 @@ namespace {
 using Buckets = std::vector<int64_t>;
 
 TEST(BucketLedger, CompletesABucketWithItsLastElement) {
-  BucketLedger ledger(10, 4);
+  BucketLedger ledger({0, 4, 8, 10});
   EXPECT_EQ(ledger.bucket_count(), 3);
-  EXPECT_EQ(ledger.slice(2).offset, 8);
-  EXPECT_EQ(ledger.slice(2).count, 2);
 
   EXPECT_EQ(ledger.mark(1, 5), Buckets{});
   EXPECT_EQ(ledger.mark(8, 2), Buckets{2});
@@ -26,7 +24,7 @@ TEST(BucketLedger, CompletesABucketWithItsLastElement) {
 }
 
 TEST(BucketLedger, RefusesOverlapFromEitherSide) {
-  BucketLedger ledger(10, 4);
+  BucketLedger ledger({0, 4, 8, 10});
   (void)ledger.mark(4, 2);
 
   for (const auto& [offset, count] : {std::pair{3, 2}, {5, 1}, {5, 3}, {4, 2}, {0, 10}})
@@ -34,6 +32,17 @@ TEST(BucketLedger, RefusesOverlapFromEitherSide) {
                                   {"announced before"});
   expect_error<InvalidArgument>([&] { (void)ledger.mark(-1, 2); }, {"leaves the buffer"});
   EXPECT_EQ(ledger.mark(0, 4), Buckets{0});
+}
+
+TEST(BucketLedger, TakesBucketsOfAnyLength) {
+  BucketLedger ledger({0, 1, 7, 9});
+
+  EXPECT_EQ(ledger.mark(0, 3), Buckets{0});
+  EXPECT_EQ(ledger.mark(3, 5), Buckets{1});
+  EXPECT_EQ(ledger.mark(8, 1), Buckets{2});
+  expect_error<InvalidArgument>([&] { (void)ledger.mark(9, 1); }, {"leaves the buffer of 9"});
+  for (const std::vector<int64_t>& bad : {Buckets{0}, {1, 2}, {0, 2, 2}})
+    expect_error<InvalidArgument>([&] { BucketLedger{bad}; }, {"boundaries"});
 }
 
 }  // namespace

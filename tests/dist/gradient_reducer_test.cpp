@@ -21,9 +21,10 @@ struct OnDevice {
   std::unique_ptr<Device> device = tensor::make_reference_device();
   GradientReducer reducer;
 
-  OnDevice(Communicator& group, const ReducerOptions& options, int64_t count,
+  // Buckets of `bucket` elements that a rank may own one by one.
+  OnDevice(Communicator& group, const ReducerOptions& options, int64_t count, int64_t bucket = 1000,
            DType dtype = DType::kF32)
-      : reducer(group, *device, options, count, dtype) {}
+      : reducer(group, *device, options, even_chunks(group.size(), count, bucket), dtype) {}
 };
 
 std::set<int> rank_counts(int shards) {
@@ -37,11 +38,11 @@ class Reducer : public ::testing::TestWithParam<std::tuple<int, Overlap>> {};
 TEST_P(Reducer, TreeGivesTheBitsOfTheDefinitionForEveryNumberOfRanks) {
   const auto [shards, overlap] = GetParam();
   for (const int size : rank_counts(shards))
-    for (const int64_t bucket_bytes : {200, 1 << 20}) {
-      const ReducerOptions options = {
-          .overlap = overlap, .bucket_bytes = bucket_bytes, .shards = shards};
-      run_ranks(size, [&](Communicator& group) { expect_tree_sum<float>(group, options); });
-      run_ranks(size, [&](Communicator& group) { expect_tree_sum<double>(group, options); });
+    for (const int64_t bucket : {5, 50, 1 << 20}) {
+      const ReducerOptions options = {.overlap = overlap, .shards = shards};
+      run_ranks(size, [&](Communicator& group) { expect_tree_sum<float>(group, options, bucket); });
+      run_ranks(size,
+                [&](Communicator& group) { expect_tree_sum<double>(group, options, bucket); });
     }
 }
 
@@ -49,9 +50,9 @@ TEST_P(Reducer, FastIsTheSumUpToRounding) {
   const auto [shards, overlap] = GetParam();
   for (const int size : rank_counts(shards)) {
     const ReducerOptions options = {
-        .reduction = Reduction::kFast, .overlap = overlap, .bucket_bytes = 200, .shards = shards};
-    run_ranks(size, [&](Communicator& group) { expect_fast_sum<float>(group, options); });
-    run_ranks(size, [&](Communicator& group) { expect_fast_sum<double>(group, options); });
+        .reduction = Reduction::kFast, .overlap = overlap, .shards = shards};
+    run_ranks(size, [&](Communicator& group) { expect_fast_sum<float>(group, options, 50); });
+    run_ranks(size, [&](Communicator& group) { expect_fast_sum<double>(group, options, 25); });
   }
 }
 
@@ -59,14 +60,14 @@ TEST_P(Reducer, EmptyShardsCountAsZeros) {
   const auto [shards, overlap] = GetParam();
   for (const int size : rank_counts(shards))
     run_ranks(size, [&, n = shards, o = overlap](Communicator& group) {
-      OnDevice on(group, {.overlap = o, .bucket_bytes = 16, .shards = n}, 10);
+      OnDevice on(group, {.overlap = o, .shards = n}, 10, 4);
       const ShardRange owned = shard_range(group.rank(), group.size(), n);
       for (int shard = owned.begin; shard < owned.end; ++shard) {
         const Tensor gradient = on.reducer.begin_shard();
         if (shard == 0) std::fill_n(gradient.data<float>(), 10, 3.0f);
         on.reducer.end_shard();
       }
-      const Tensor sum = on.reducer.finish();
+      const Tensor sum = on.reducer.finish().gradient;
       for (int64_t i = 0; i < 10; ++i) ASSERT_EQ(sum.data<float>()[i], 3.0f);
     });
 }
@@ -89,7 +90,7 @@ TEST(ReducerCases, SumsDependOnTheOrder) {
 
 TEST(Reducer, FastFusesSeveralShardsInOneBackward) {
   run_ranks(2, [](Communicator& group) {
-    OnDevice on(group, {.reduction = Reduction::kFast, .shards = 6}, 4, DType::kF64);
+    OnDevice on(group, {.reduction = Reduction::kFast, .shards = 6}, 4, 1000, DType::kF64);
     GradientReducer& reducer = on.reducer;
     double* const first = reducer.begin_shard(2).data<double>();
     first[0] += 1;
@@ -100,7 +101,7 @@ TEST(Reducer, FastFusesSeveralShardsInOneBackward) {
     second[3] += 2;
     reducer.ready(0, 4);
     reducer.end_shard();
-    const Tensor sum = reducer.finish();
+    const Tensor sum = reducer.finish().gradient;
     EXPECT_EQ(std::vector<double>(sum.data<double>(), sum.data<double>() + 4),
               (std::vector<double>{2, 0, 0, 4}));
   });
@@ -108,7 +109,7 @@ TEST(Reducer, FastFusesSeveralShardsInOneBackward) {
 
 TEST(Reducer, OverlapReducesCompleteBucketsBeforeFinish) {
   run_ranks(2, [](Communicator& group) {
-    OnDevice on(group, {.overlap = Overlap::kOn, .bucket_bytes = 16, .shards = 2}, 8);
+    OnDevice on(group, {.overlap = Overlap::kOn, .shards = 2}, 8, 4);
     GradientReducer& reducer = on.reducer;
     float* const gradient = reducer.begin_shard().data<float>();
     std::fill_n(gradient, 8, 1.0f);
@@ -117,7 +118,7 @@ TEST(Reducer, OverlapReducesCompleteBucketsBeforeFinish) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     gradient[7] = 5;
     reducer.end_shard();
-    const Tensor sum = reducer.finish();
+    const Tensor sum = reducer.finish().gradient;
     EXPECT_EQ(sum.data<float>()[0], 2);
     EXPECT_EQ(sum.data<float>()[7], 10);
     EXPECT_GT(reducer.reduce_seconds(), 0);
@@ -203,14 +204,14 @@ class Spy final : public Communicator {
   std::unique_ptr<Communicator> owned_;
 };
 
-constexpr ReducerOptions kFourFloatsABucket = {
-    .reduction = Reduction::kFast, .overlap = Overlap::kOn, .bucket_bytes = 16, .shards = 2};
+constexpr ReducerOptions kFastOverlapped = {
+    .reduction = Reduction::kFast, .overlap = Overlap::kOn, .shards = 2};
 
 TEST(OverlappedReducer, ReducesInAscendingOrderWhateverTheAnnouncements) {
   run_ranks(2, [](Communicator& group) {
     Spy::Record record;
     Spy spy(group, record);
-    OnDevice on(spy, kFourFloatsABucket, 16);
+    OnDevice on(spy, kFastOverlapped, 16, 4);
     const std::vector<std::array<int64_t, 4>> orders = {{3, 1, 0, 2}, {2, 3, 1, 0}};
     for (const std::array<int64_t, 4>& order : orders) {
       record.buckets.clear();
@@ -230,7 +231,7 @@ TEST(OverlappedReducer, SumsACompleteBucketWhileOthersAreOpen) {
   run_ranks(2, [](Communicator& group) {
     Spy::Record record;
     Spy spy(group, record);
-    OnDevice on(spy, kFourFloatsABucket, 16);
+    OnDevice on(spy, kFastOverlapped, 16, 4);
     (void)on.reducer.begin_shard();
     on.reducer.ready(0, 4);
     const auto is_summed = [&] {
@@ -250,7 +251,7 @@ TEST(OverlappedReducer, ErrorSurfacesInFinishAndStays) {
     Spy::Record record;
     record.sums_that_work = 1;
     Spy spy(group, record);
-    OnDevice on(spy, kFourFloatsABucket, 16);
+    OnDevice on(spy, kFastOverlapped, 16, 4);
     (void)on.reducer.begin_shard();
     on.reducer.ready(0, 4);
     on.reducer.end_shard();
@@ -263,18 +264,18 @@ TEST(OverlappedReducer, ErrorSurfacesInFinishAndStays) {
 
 TEST(OverlappedReducer, EndsWithBucketsOpen) {
   run_ranks(2, [](Communicator& group) {
-    OnDevice on(group, kFourFloatsABucket, 16);
+    OnDevice on(group, kFastOverlapped, 16, 4);
     (void)on.reducer.begin_shard();
     on.reducer.ready(0, 4);
   });
 }
 
-class NoWait : public ::testing::TestWithParam<std::tuple<Reduction, Overlap>> {};
+class NoWait : public ::testing::TestWithParam<std::tuple<Reduction, Overlap, Outcome>> {};
 
 TEST_P(NoWait, OfTheHostForTheDeviceInAStep) {
-  const auto [reduction, overlap] = GetParam();
-  run_ranks(2, [r = reduction, o = overlap](Communicator& group) {
-    OnDevice on(group, {.reduction = r, .overlap = o, .bucket_bytes = 16, .shards = 4}, 10);
+  const auto [reduction, overlap, outcome] = GetParam();
+  run_ranks(2, [r = reduction, o = overlap, e = outcome](Communicator& group) {
+    OnDevice on(group, {.reduction = r, .overlap = o, .outcome = e, .shards = 4}, 10, 4);
     for (int shard = 0; shard < 2; ++shard) {
       (void)on.reducer.begin_shard();
       on.reducer.ready(0, 10);
@@ -287,14 +288,15 @@ TEST_P(NoWait, OfTheHostForTheDeviceInAStep) {
 
 INSTANTIATE_TEST_SUITE_P(Reducer, NoWait,
                          ::testing::Combine(::testing::Values(Reduction::kTree, Reduction::kFast),
-                                            ::testing::Values(Overlap::kOff, Overlap::kOn)));
+                                            ::testing::Values(Overlap::kOff, Overlap::kOn),
+                                            ::testing::Values(Outcome::kWhole, Outcome::kOwned)));
 
 class LostPeer : public ::testing::TestWithParam<Overlap> {};
 
 TEST_P(LostPeer, ReleasesTheRanksThatReduce) {
   std::atomic<int> released = 0;
   run_ranks(3, [&](Communicator& group) {
-    OnDevice on(group, {.overlap = GetParam(), .bucket_bytes = 64, .shards = 3}, 100);
+    OnDevice on(group, {.overlap = GetParam(), .shards = 3}, 100, 16);
     GradientReducer& reducer = on.reducer;
     std::fill_n(reducer.begin_shard().data<float>(), 100, 1.0f);
     reducer.ready(0, 50);
@@ -336,7 +338,7 @@ TEST(Reducer, RefusesCallsOutOfOrder) {
   refuse([&] { reducer.ready(8, 3); }, {"[8, 11)", "leaves the buffer of 10"});
   reducer.end_shard();
   refuse([&] { (void)reducer.begin_shard(); }, {"shard 3 of a rank that owns 2"});
-  EXPECT_EQ(reducer.finish().numel(), 10);
+  EXPECT_EQ(reducer.finish().gradient.numel(), 10);
 }
 
 TEST(Reducer, RefusesOptionsOutOfRange) {
@@ -345,10 +347,13 @@ TEST(Reducer, RefusesOptionsOutOfRange) {
       return [&group, options, count] { OnDevice(group, options, count); };
     };
     expect_error<InvalidArgument>(make({.shards = 1}, 5), {"2 ranks and 1 shards", "batch.shards"});
-    expect_error<InvalidArgument>(make({.bucket_bytes = 3}, 5), {"bucket_bytes is 3"});
-    expect_error<InvalidArgument>(make({}, 0), {"0 parameters"});
-    expect_error<DeviceError>(make({.bucket_bytes = int64_t{1} << 60}, int64_t{1} << 58),
+    const auto device = tensor::make_reference_device();
+    const auto give = [&](const Ownership& ownership) {
+      return [&] { GradientReducer(group, *device, {}, ownership, DType::kF32); };
+    };
+    expect_error<DeviceError>(give(Ownership({{0}}, int64_t{1} << 58, 1, 2)),
                               {"3 buffers of", "this machine has", "dist.reduction: fast"});
+    expect_error<InvalidArgument>(give(even_chunks(3, 10, 4)), {"3 ranks in a group of 2"});
   });
 }
 

@@ -16,6 +16,7 @@
 #include "dist/watchdog.h"
 #include "expect_error.h"
 #include "reducer_cases.h"
+#include "slice_gather_checks.h"
 
 namespace fathom::dist {
 namespace {
@@ -77,14 +78,14 @@ TEST(MpiCommunicator, CarriesTheDataGroup) {
 TEST(MpiCommunicator, CarriesTheGradientReducer) {
   for (const int shards : {4, 5, 24})
     for (const Overlap overlap : {Overlap::kOff, Overlap::kOn}) {
-      expect_tree_sum<float>(*world, {.overlap = overlap, .bucket_bytes = 256, .shards = shards});
-      expect_tree_sum<double>(*world, {.overlap = overlap, .bucket_bytes = 256, .shards = shards});
-      expect_fast_sum<float>(*world, {.reduction = Reduction::kFast,
-                                      .overlap = overlap,
-                                      .bucket_bytes = 256,
-                                      .shards = shards});
+      expect_tree_sum<float>(*world, {.overlap = overlap, .shards = shards}, 64);
+      expect_tree_sum<double>(*world, {.overlap = overlap, .shards = shards}, 32);
+      expect_fast_sum<float>(
+          *world, {.reduction = Reduction::kFast, .overlap = overlap, .shards = shards}, 64);
     }
 }
+
+TEST(MpiCommunicator, CarriesTheSliceGather) { expect_slices_gathered<float>(*world); }
 
 // A hang must name the test instead of waiting for the harness.
 void abort_on_hang(const Watchdog::Expiry& expiry) {

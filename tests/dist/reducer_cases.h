@@ -68,10 +68,17 @@ inline std::vector<std::pair<int64_t, int64_t>> random_ranges(uint64_t seed) {
   return ranges;
 }
 
+// Chunks of `chunk` elements, the last one shorter.
+inline Ownership even_chunks(int ranks, int64_t count, int64_t bucket, int64_t chunk = 1) {
+  std::vector<int64_t> chunks;
+  for (int64_t at = 0; at < count; at += chunk) chunks.push_back(at);
+  return {chunks, count, bucket, ranks};
+}
+
 // One step: each range is filled, then announced. On a device of the host the test may look at
 // tensors, the compute context having done at once what it was given.
 template <class T>
-std::vector<T> reduce_step(Communicator& group, GradientReducer& reducer, int step, int shards) {
+GradientSum reduce_step(Communicator& group, GradientReducer& reducer, int step, int shards) {
   const ShardRange owned = shard_range(group.rank(), group.size(), shards);
   for (int shard = owned.begin; shard < owned.end; ++shard) {
     const std::vector<T>& gradient = shard_gradient<T>(step, shard);
@@ -89,44 +96,61 @@ std::vector<T> reduce_step(Communicator& group, GradientReducer& reducer, int st
       if (!done[i]) into[i] += gradient[i];
     reducer.end_shard();
   }
-  const Tensor sum = reducer.finish();
-  return {sum.data<T>(), sum.data<T>() + sum.numel()};
+  return reducer.finish();
 }
 
-template <class T>
-void expect_tree_sum(Communicator& group, const ReducerOptions& options) {
-  const std::unique_ptr<Device> device = tensor::make_reference_device();
-  GradientReducer reducer(group, *device, options, kParameters, tensor::dtype_of<T>());
-  for (int step = 0; step < 3; ++step) {
-    const std::vector<T> expected = tree_sum<T>(step, options.shards);
-
-    const std::vector<T> sum = reduce_step<T>(group, reducer, step, options.shards);
-
-    EXPECT_EQ(0, std::memcmp(sum.data(), expected.data(), sum.size() * sizeof(T)))
-        << options.shards << " shards, " << group.size() << " ranks, step " << step;
+// Both outcomes in turn: check(sum, step) of three steps each, the owned ranges being the right
+// ones.
+template <class T, class Check>
+void for_each_sum(Communicator& group, ReducerOptions options, int64_t bucket, const Check& check) {
+  for (const Outcome outcome : {Outcome::kWhole, Outcome::kOwned}) {
+    options.outcome = outcome;
+    const std::unique_ptr<Device> device = tensor::make_reference_device();
+    const Ownership ownership = even_chunks(group.size(), kParameters, bucket, 7);
+    const std::vector<Slice> expected =
+        outcome == Outcome::kWhole ? std::vector<Slice>{{.offset = 0, .count = kParameters}}
+                                   : ownership.ranges(group.rank());
+    GradientReducer reducer(group, *device, options, ownership, tensor::dtype_of<T>());
+    const ReducerMemory memory = reducer_memory(options, ownership, group.rank());
+    EXPECT_EQ(device->allocated_bytes(), (memory.buffers + memory.staging) * int64_t{sizeof(T)});
+    for (int step = 0; step < 3; ++step) {
+      const GradientSum sum = reduce_step<T>(group, reducer, step, options.shards);
+      EXPECT_TRUE(std::ranges::equal(sum.owned, expected));
+      check(sum, step);
+    }
   }
 }
 
 template <class T>
-void expect_fast_sum(Communicator& group, const ReducerOptions& options) {
-  const std::unique_ptr<Device> device = tensor::make_reference_device();
-  GradientReducer reducer(group, *device, options, kParameters, tensor::dtype_of<T>());
-  for (int step = 0; step < 3; ++step) {
-    const std::vector<T> sum = reduce_step<T>(group, reducer, step, options.shards);
+void expect_tree_sum(Communicator& group, const ReducerOptions& options, int64_t bucket) {
+  for_each_sum<T>(group, options, bucket, [&](const GradientSum& sum, int step) {
+    const std::vector<T> expected = tree_sum<T>(step, options.shards);
+    for (const Slice& range : sum.owned)
+      EXPECT_EQ(0, std::memcmp(sum.gradient.data<T>() + range.offset,
+                               &expected[size_t(range.offset)], size_t(range.count) * sizeof(T)))
+          << options.shards << " shards, " << group.size() << " ranks, step " << step;
+  });
+}
 
-    std::vector<double> exact(sum.size(), 0.0);
-    std::vector<double> magnitude(sum.size(), 0.0);
+template <class T>
+void expect_fast_sum(Communicator& group, const ReducerOptions& options, int64_t bucket) {
+  for_each_sum<T>(group, options, bucket, [&](const GradientSum& sum, int step) {
+    std::vector<double> exact(size_t(kParameters), 0.0);
+    std::vector<double> magnitude(size_t(kParameters), 0.0);
     for (int shard = 0; shard < options.shards; ++shard) {
       const std::vector<T>& gradient = shard_gradient<T>(step, shard);
-      for (size_t i = 0; i < sum.size(); ++i) {
+      for (size_t i = 0; i < gradient.size(); ++i) {
         exact[i] += double(gradient[i]);
         magnitude[i] += std::abs(double(gradient[i]));
       }
     }
     const double epsilon = double(std::numeric_limits<T>::epsilon());
-    for (size_t i = 0; i < sum.size(); ++i)  // V - 1 additions, each off by half an epsilon
-      ASSERT_TRUE(std::abs(double(sum[i]) - exact[i]) <= options.shards * epsilon * magnitude[i]);
-  }
+    for (const Slice& range : sum.owned)
+      for (size_t i = size_t(range.offset); i < size_t(range.end()); ++i)
+        // V - 1 additions, each off by half an epsilon
+        ASSERT_TRUE(std::abs(double(sum.gradient.data<T>()[i]) - exact[i]) <=
+                    options.shards * epsilon * magnitude[i]);
+  });
 }
 
 }  // namespace fathom::dist

@@ -34,6 +34,34 @@ class Guard(fathom.TestCase):
                                    env=self.guarded(schedule))
                         self.assert_same_run(golden, run)
 
+    def test_a_sharded_optimizer_gives_the_bits_of_the_cpu(self):
+        golden = self.run_directory("cpu")
+        self.train(golden, "train.max_steps=12")
+        for schedule in SCHEDULES:
+            for ranks, overlap in ((2, "on"), (3, "on"), (3, "off")):
+                if overlap == "on" or schedule == "late":
+                    with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
+                        run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
+                        options = ("dist.shard_optimizer=true", "dist.bucket_mb=0.004",
+                                   f"dist.overlap={overlap}")
+                        self.train(run, "train.max_steps=5", *options, ranks=ranks,
+                                   env=self.guarded(schedule))
+                        self.train(run, "train.max_steps=12", *options, ranks=ranks,
+                                   env=self.guarded(schedule))
+                        self.assert_same_run(golden, run)
+
+    def test_a_sharded_fast_reduction_gives_the_bits_of_the_cpu(self):
+        for ranks in (2, 3):
+            golden = self.run_directory(f"cpu-{ranks}")
+            options = ("train.max_steps=8", "dist.reduction=fast", "dist.shard_optimizer=true")
+            self.train(golden, *options, ranks=ranks)
+            for schedule in ("late", "early:1"):
+                with self.subTest(schedule=schedule, ranks=ranks):
+                    run = self.run_directory(f"{schedule}-{ranks}")
+                    self.train(run, *options, "dist.overlap=on", ranks=ranks,
+                               env=self.guarded(schedule))
+                    self.assert_same_run(golden, run)
+
     def test_fast_reduction_gives_the_bits_of_the_cpu(self):
         config = self.write_config("fast", batch={"micro_tokens": 200})
         for ranks in (1, 2, 3):
@@ -90,13 +118,14 @@ class Guard(fathom.TestCase):
         self.fathom("probe", run.path, "--out", f"{gradients}-guard", env=self.guarded())
         self.assert_same_state(gradients, f"{gradients}-guard")
 
-    def waits(self, run, steps, *overrides):
-        """How often a run of so many steps waited for its device."""
+    def waits(self, run, steps, *overrides, ranks=0):
+        """How often a run of so many steps waited for its device, on the rank that did so most."""
         report = self.directory / "report"
         report.unlink(missing_ok=True)
         self.train(run, f"train.max_steps={steps}", "train.validate_every=0", *overrides,
-                   env=self.guarded(FATHOM_GUARD_REPORT=str(report)))
-        return json.loads(report.read_text(encoding="utf-8"))["waits"]
+                   ranks=ranks, env=self.guarded(FATHOM_GUARD_REPORT=str(report)))
+        return max(json.loads(line)["waits"]
+                   for line in report.read_text(encoding="utf-8").splitlines())
 
     def test_the_host_waits_at_most_twice_a_step_whatever_the_depth(self):
         for every, most in ((0, 1), (1, 2)):
@@ -111,6 +140,15 @@ class Guard(fathom.TestCase):
                 self.assertEqual(per_step[0], per_step[1])
                 self.assertGreaterEqual(per_step[0], 1)  # else nothing was counted
                 self.assertLessEqual(per_step[0], most)
+
+    def test_sharding_adds_no_wait_to_a_step(self):
+        for every, most in ((0, 1), (1, 2)):
+            with self.subTest(layer_statistics_every=every):
+                counts = [self.waits(self.run_directory(f"{every}-{steps}"), steps,
+                                     "dist.shard_optimizer=true", "dist.bucket_mb=0.004",
+                                     f"monitoring.layer_statistics_every={every}", ranks=2)
+                          for steps in (2, 12)]
+                self.assertLessEqual((counts[1] - counts[0]) / 10, most)
 
 
 if __name__ == "__main__":

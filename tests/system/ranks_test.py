@@ -2,6 +2,7 @@
 fast."""
 import json
 import math
+import shutil
 import unittest
 
 import fathom
@@ -115,6 +116,71 @@ class Recomputed(fathom.TestCase):
         self.assertEqual(golden.losses(), run.losses())
 
 
+class Sharded(fathom.TestCase):
+    """dist.shard_optimizer changes where moments are, not a bit of a run."""
+
+    OPTIONS = ("dist.shard_optimizer=true", "dist.bucket_mb=0.004")
+
+    def test_it_gives_the_bits_of_a_run_that_is_not_sharded(self):
+        golden = self.run_directory("whole")
+        self.train(golden)
+        for ranks in (1, 2, 3, 4):
+            for overlap in ("on", "off"):
+                with self.subTest(ranks=ranks, overlap=overlap):
+                    run = self.run_directory(f"{ranks}-{overlap}")
+                    self.train(run, *self.OPTIONS, f"dist.overlap={overlap}", ranks=ranks)
+                    self.assert_same_run(golden, run)
+
+    def test_one_bucket_is_enough(self):
+        golden, run = self.run_directory("whole"), self.run_directory("sharded")
+        self.train(golden, "train.max_steps=12")
+        self.train(run, "train.max_steps=12", "dist.shard_optimizer=true", ranks=3)
+        self.assert_same_run(golden, run)
+
+    def test_clipping_sees_the_norm_of_the_whole_gradient(self):
+        golden, run = self.run_directory("whole"), self.run_directory("sharded")
+        options = ("train.max_steps=12", "optimizer.clip_norm=0.5")
+        self.train(golden, *options)
+        self.assertGreater(max(line["gradient_norm"] for line in golden.metrics()), 0.5)
+        self.train(run, *options, *self.OPTIONS, ranks=3)
+        self.assert_same_run(golden, run)
+
+    def test_fast_gives_the_same_run_twice_and_with_any_overlap(self):
+        first = self.run_directory("first")
+        self.train(first, *self.OPTIONS, "dist.reduction=fast", "dist.overlap=off", ranks=3)
+        for overlap in ("off", "on"):
+            with self.subTest(overlap=overlap):
+                run = self.run_directory(overlap)
+                self.train(run, *self.OPTIONS, "dist.reduction=fast", f"dist.overlap={overlap}",
+                           ranks=3)
+                self.assert_same_run(first, run)
+        tree = self.run_directory("tree")
+        self.train(tree)
+        for a, b in zip(tree.losses(), first.losses()):
+            self.assertAlmostEqual(a, b, delta=1e-3)
+
+    def test_a_checkpoint_of_four_ranks_goes_on_anywhere(self):
+        golden, saved = self.run_directory("golden"), self.run_directory("saved")
+        self.train(golden, "train.max_steps=20")
+        self.train(saved, "train.max_steps=8", *self.OPTIONS, ranks=4)
+        for ranks in (1, 2, 3):
+            for shards in ("true", "false"):
+                with self.subTest(ranks=ranks, shard_optimizer=shards):
+                    run = self.run_directory(f"{ranks}-{shards}")
+                    shutil.copytree(saved.path, run.path)
+                    self.train(run, "train.max_steps=14", "dist.bucket_mb=0.01",
+                               f"dist.shard_optimizer={shards}", ranks=ranks)
+                    self.train(run, "train.max_steps=20", *self.OPTIONS, ranks=4)
+                    self.assert_same_run(golden, run)
+
+    def test_a_run_of_one_rank_goes_on_sharded(self):
+        golden, run = self.run_directory("golden"), self.run_directory("run")
+        self.train(golden, "train.max_steps=12")
+        self.train(run, "train.max_steps=5")
+        self.train(run, "train.max_steps=12", *self.OPTIONS, ranks=3)
+        self.assert_same_run(golden, run)
+
+
 class Bf16(fathom.TestCase):
     """On the reference device, which specifies it."""
 
@@ -123,11 +189,11 @@ class Bf16(fathom.TestCase):
     def test_any_number_of_ranks_gives_the_same_bits(self):
         golden = self.run_directory("1")
         self.train(golden, *self.OPTIONS)
-        for ranks in (2, 3):
-            with self.subTest(ranks=ranks):
-                run = self.run_directory(str(ranks))
+        for ranks, shards in ((2, "false"), (3, "false"), (1, "true"), (2, "true"), (3, "true")):
+            with self.subTest(ranks=ranks, shard_optimizer=shards):
+                run = self.run_directory(f"{ranks}-{shards}")
                 self.train(run, *self.OPTIONS, "dist.overlap=on", "dist.bucket_mb=0.004",
-                           ranks=ranks)
+                           f"dist.shard_optimizer={shards}", ranks=ranks)
                 self.assert_same_run(golden, run)
 
     def test_it_goes_on_from_its_own_checkpoint_and_starts_from_one_of_fp32(self):

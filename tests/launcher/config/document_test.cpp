@@ -48,7 +48,7 @@ TEST(Document, HasARowForEveryKeyInBothForms) {
 
 TEST(Document, SaysWhatIsNotAvailableAndWhatMayChange) {
   const std::string page = keys_as_markdown();
-  EXPECT_NE(page.find("| `dist.shard_optimizer` | boolean | `false` | true or false; true is not "
+  EXPECT_NE(page.find("| `dist.backend` | choice | `auto` | one of auto, mpi, nccl; nccl is not "
                       "available | "),
             page.npos);
   EXPECT_NE(

@@ -88,7 +88,7 @@ dist:
   reduction: fast
   overlap: 'off'
   bucket_mb: 0.5
-  shard_optimizer: false
+  shard_optimizer: true
   timeout_seconds: 2.5
 checkpoint:
   every_steps: 20
@@ -112,8 +112,7 @@ TEST(Show, PrintsEveryKeyAndReadsBackToTheSameBytes) {
 
 TEST(Show, PrintsNoDefaultInTheUnusualConfig) {
   // Guards the test above: a key whose set does nothing would pass it with its default.
-  const std::set<std::string> with_one_value = {"model.kind", "model.topology",
-                                                "dist.shard_optimizer", "model.depth"};
+  const std::set<std::string> with_one_value = {"model.kind", "model.topology", "model.depth"};
   std::set<std::string> changed;
   for (const Difference& d : differences(parse(""), parse(kUnusual))) changed.insert(d.key);
   for (const Key& key : schema()) {

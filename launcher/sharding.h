@@ -1,0 +1,54 @@
+// Who owns which part of the flat buffers, and what follows from dist.shard_optimizer: whether a
+// rank has moments of, sums and updates all of it, or what it owns alone.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/observe/parameter_statistics.h"
+#include "dist/gradient_reducer.h"
+#include "dist/slice_gather.h"
+#include "launcher/config/config.h"
+
+namespace fathom::launcher {
+
+// Buckets of dist.bucket_mb.
+[[nodiscard]] dist::Ownership ownership_of(const DistConfig& config, const ParameterStore& store,
+                                           int ranks);
+
+[[nodiscard]] dist::Reduction reduction_of(const DistConfig& config);
+
+class Sharding {
+ public:
+  // Collective. The store and the group outlive it. With one rank nothing is sharded.
+  Sharding(const DistConfig& config, ParameterStore& store, dist::Communicator& group);
+
+  [[nodiscard]] const dist::Ownership& ownership() const { return ownership_; }
+  [[nodiscard]] bool is_sharded() const { return gather_ != nullptr; }
+  // How the gradient reducer is to end.
+  [[nodiscard]] dist::Outcome outcome() const {
+    return is_sharded() ? dist::Outcome::kOwned : dist::Outcome::kWhole;
+  }
+  // What this rank updates.
+  [[nodiscard]] const autograd::ParameterSlices& slices() const { return slices_; }
+  // For a ParameterProbe of the slices; lives as long as this.
+  [[nodiscard]] observe::ChunkGather chunk_gather() const;
+
+  // After the slices' weights were updated: queues that all ranks get all of them. Collective.
+  void gather_weights() const;
+
+  // The host's copy of moments as the optimizer has them, laid out as the flat buffers; empty where
+  // it is not wanted. Collective, waits.
+  [[nodiscard]] std::vector<std::byte> download(const Tensor& moments, bool is_wanted) const;
+  // The way back, by this rank alone.
+  void upload(const Tensor& moments, const std::vector<std::byte>& flat) const;
+
+ private:
+  ParameterStore& store_;
+  dist::Ownership ownership_;
+  std::unique_ptr<dist::SliceGather> gather_;  // null: every rank has everything
+  autograd::ParameterSlices slices_;
+};
+
+}  // namespace fathom::launcher
