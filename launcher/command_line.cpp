@@ -164,7 +164,7 @@ void add_config(CLI::App& app, Action& action) {
     one->callback([=, &action] { action = [=] { return command(*path, *overrides, std::cout); }; });
   };
   add("show", "The resolved config", config_show);
-  add("check", "Check only", config_check);
+  add("check", "Check, and say what memory a rank needs", config_check);
   CLI::App* keys = sub->add_subcommand("keys", "Every key: type, default, range, meaning");
   const auto markdown = std::make_shared<bool>(false);
   keys->add_flag("--markdown", *markdown);

@@ -6,6 +6,7 @@
 #include "launcher/config/document.h"
 #include "launcher/config/load.h"
 #include "launcher/config/show.h"
+#include "launcher/memory_plan.h"
 
 namespace fathom::launcher {
 
@@ -19,7 +20,8 @@ int config_check(const std::string& path, const std::vector<std::string>& overri
                  std::ostream& out) {
   const Config config = load_config(path, overrides);
   check_complete(config, path);
-  out << path << ": ok: run " << config.run.name << ", config " << config_hash(config) << "\n";
+  out << path << ": ok: run " << config.run.name << ", config " << config_hash(config) << "\n"
+      << describe_memory(config);
   return int(ExitCode::kDone);
 }
 

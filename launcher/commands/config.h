@@ -12,7 +12,8 @@ namespace fathom::launcher {
 [[nodiscard]] int config_show(const std::string& path, const std::vector<std::string>& overrides,
                               std::ostream& out);
 
-// One line when the config could start a run. Opens no data file.
+// When the config could start a run: a line that says so, and what memory the ranks would need.
+// Opens no data file.
 [[nodiscard]] int config_check(const std::string& path, const std::vector<std::string>& overrides,
                                std::ostream& out);
 

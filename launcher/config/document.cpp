@@ -24,7 +24,7 @@ win over the file, and a later word wins over an earlier one:
   contradiction ends the program with exit code 2 and `FILE:LINE: KEY: got ..., allowed ...`.
 - A key that is left out takes its default. `fathom config show CONFIG [key=value ...]` prints every
   key; where it shows 0, '' or auto, the run decides as the table says. `fathom config check` only
-  checks.
+  checks, and says how much memory a rank needs for weights, gradients and the optimizer's state.
 - Numbers are decimal, with a point in every locale. A quoted number is text. A value on the command
   line is taken as it stands; one that starts with a quote or a bracket is YAML:
   `'optimizer.betas=[0.9, 0.98]'`.

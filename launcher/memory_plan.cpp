@@ -1,0 +1,69 @@
+#include "launcher/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include "core/data/batch_plan.h"
+#include "core/model/transformer.h"
+#include "launcher/devices.h"
+#include "launcher/sharding.h"
+
+namespace fathom::launcher {
+namespace {
+
+RankMemory memory_of(const Config& config, const dist::Ownership& ownership, int rank,
+                     int64_t element_bytes) {
+  const bool is_sharded = config.dist.shard_optimizer && ownership.ranks() > 1;
+  const dist::ReducerOptions reducer = {
+      .reduction = reduction_of(config.dist),
+      .outcome = is_sharded ? dist::Outcome::kOwned : dist::Outcome::kWhole,
+      .shards = int(config.batch.shards)};
+  const dist::ReducerMemory gradients = dist::reducer_memory(reducer, ownership, rank);
+  const int64_t moment = is_sharded ? ownership.owned_count(rank) : ownership.count();
+  const int64_t gathered = is_sharded ? ownership.longest_part(rank) : 0;
+  return {.ranks = ownership.ranks(),
+          .gradients = gradients.buffers * element_bytes,
+          .moments = 2 * moment * element_bytes,
+          .staging = (gradients.staging + gathered) * element_bytes};
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Config& config, const std::vector<int>& ranks) {
+  const std::unique_ptr<Device> device = tensor::make_planning_device();
+  const model::Transformer model(config.model, *device, compute_type(config));
+  const ParameterStore& store = model.parameters();
+  MemoryPlan plan;
+  for (const auto& p : store.all()) plan.parameters += p->numel();
+  for (const int size : ranks) {
+    const dist::Ownership ownership = ownership_of(config.dist, store, size);
+    RankMemory most;
+    for (int rank = 0; rank < size; ++rank) {
+      RankMemory memory = memory_of(config, ownership, rank, size_of(store.wide()));
+      memory.weights = device->allocated_bytes();
+      if (memory.total() > most.total()) most = memory;
+    }
+    plan.by_ranks.push_back(most);
+  }
+  return plan;
+}
+
+std::string describe_memory(Config config) {
+  config.model.vocabulary_size = config.data.vocabulary_size;
+  config.batch.shards = data::resolved_shards(config.batch);
+  std::vector<int> ranks;
+  for (int size = 1; size <= config.batch.shards; size *= 2) ranks.push_back(size);
+  const MemoryPlan plan = plan_memory(config, ranks);
+  std::string text = fmt::format(
+      "memory of a rank in MiB, without activations: {} parameters with {} pieces, "
+      "dist.shard_optimizer {}\n{:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+      plan.parameters, config.data.vocabulary_size, config.dist.shard_optimizer, "ranks", "weights",
+      "gradients", "moments", "staging", "total");
+  const auto mebibytes = [](int64_t bytes) { return double(bytes) / double(1 << 20); };
+  for (const RankMemory& m : plan.by_ranks)
+    text += fmt::format("{:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", m.ranks,
+                        mebibytes(m.weights), mebibytes(m.gradients), mebibytes(m.moments),
+                        mebibytes(m.staging), mebibytes(m.total()));
+  return text;
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,110 @@
+// The formula against what devices allocate for everything that a rank of a run holds.
+#include "launcher/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "launcher/devices.h"
+#include "launcher/gradient_step.h"
+#include "launcher/sharding.h"
+#include "tests/dist/rank_threads.h"
+
+namespace fathom::launcher {
+namespace {
+
+Config small_config() {
+  Config config;
+  config.model.encoder_layers = config.model.decoder_layers = 2;
+  config.model.width = 128;
+  config.model.ffn_width = 512;
+  config.model.vocabulary_size = config.data.vocabulary_size = 2000;
+  config.batch.shards = 8;
+  config.train.device = DeviceChoice::kReference;
+  return config;
+}
+
+// By rank.
+std::vector<int64_t> allocated(const Config& config, int ranks) {
+  const std::vector<data::TokenPair> pairs = {{.source = {2}, .target = {3}}};
+  const data::Dataset data = data::Dataset::from_pairs(pairs, false);
+  std::vector<int64_t> bytes(static_cast<size_t>(ranks));
+  dist::run_ranks(ranks, [&](dist::Communicator& group) {
+    const std::unique_ptr<Device> device = make_device(config);
+    model::Transformer model(config.model, *device, compute_type(config));
+    const Sharding sharding(config.dist, model.parameters(), group);
+    const optim::Adam adam(config.optimizer, sharding.slices());
+    const GradientStep step(model, *device, data, group, sharding.ownership(),
+                            {.reducer = {.reduction = reduction_of(config.dist),
+                                         .outcome = sharding.outcome(),
+                                         .shards = int(config.batch.shards)}});
+    const observe::ParameterProbe probe(sharding.slices(), sharding.chunk_gather());
+    bytes[size_t(group.rank())] = device->allocated_bytes();
+  });
+  return bytes;
+}
+
+TEST(MemoryPlan, IsWhatRanksAllocate) {
+  for (const Reduction reduction : {Reduction::kTree, Reduction::kFast})
+    for (const bool shards : {false, true})
+      for (const int ranks : {1, 2, 4}) {
+        Config config = small_config();
+        config.dist.reduction = reduction;
+        config.dist.shard_optimizer = shards;
+
+        const MemoryPlan plan = plan_memory(config, {ranks});
+
+        const std::vector<int64_t> bytes = allocated(config, ranks);
+        const double most = double(*std::ranges::max_element(bytes));
+        ASSERT_EQ(plan.by_ranks.size(), 1u);
+        EXPECT_NEAR(double(plan.by_ranks[0].total()), most, 0.05 * most)
+            << ranks << " ranks, sharded " << shards << ", fast "
+            << (reduction == Reduction::kFast);
+        EXPECT_GT(plan.parameters, 1'000'000);
+      }
+}
+
+TEST(MemoryPlan, CountsWorkingWeightsAndWideTypes) {
+  Config config = small_config();
+  const RankMemory f32 = plan_memory(config, {1}).by_ranks[0];
+  config.train.precision = Precision::kBf16;
+  const RankMemory bf16 = plan_memory(config, {1}).by_ranks[0];
+  config.train.precision = Precision::kFp64;
+  const RankMemory f64 = plan_memory(config, {1}).by_ranks[0];
+
+  EXPECT_NEAR(double(bf16.weights), 1.5 * double(f32.weights), 0.02 * double(f32.weights));
+  EXPECT_EQ(bf16.moments, f32.moments);
+  EXPECT_EQ(f64.moments, 2 * f32.moments);
+}
+
+TEST(MemoryPlan, ShardsTheMomentsAlone) {
+  Config config = small_config();
+  const RankMemory whole = plan_memory(config, {4}).by_ranks[0];
+  config.dist.shard_optimizer = true;
+  const RankMemory sharded = plan_memory(config, {4}).by_ranks[0];
+
+  EXPECT_EQ(sharded.weights, whole.weights);
+  EXPECT_EQ(sharded.gradients, whole.gradients);
+  EXPECT_NEAR(double(sharded.moments), double(whole.moments) / 4, 0.05 * double(whole.moments));
+}
+
+TEST(MemoryPlan, OfAModelLargerThanTheMachineIsThereAtOnce) {
+  Config config = small_config();
+  config.model.width = 8192;
+  config.model.ffn_width = 32768;
+  config.model.encoder_layers = config.model.decoder_layers = 16;
+
+  EXPECT_GT(plan_memory(config, {1}).by_ranks[0].total(), int64_t{1} << 39);
+}
+
+TEST(MemoryPlan, HasALineForEveryPowerOfTwoUpToTheShards) {
+  Config config = small_config();
+  config.batch.shards = 6;
+
+  const std::string text = describe_memory(config);
+
+  EXPECT_EQ(std::ranges::count(text, '\n'), 5);
+  EXPECT_NE(text.find("with 2000 pieces"), text.npos);
+  EXPECT_NE(text.find("\n     4 "), text.npos);
+}
+
+}  // namespace
+}  // namespace fathom::launcher
