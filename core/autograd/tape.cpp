@@ -83,16 +83,16 @@ size_t Tape::place_of(const Var& v, std::span<const Var> in) {
 }
 
 std::vector<Var> Tape::recomputed(const char* name, std::span<const Var> inputs, Segment f) {
-  if (!mode_.recording) return f(inputs, Run::kFirst);
+  if (collected_ != nullptr) return f(inputs, Run::kFirst);  // within another's first run
   // Forward without a record. The outputs move to the arena's top, everything else is given back,
   // and they return to its bottom. What comes out as it went in, or twice, needs no copy.
   const Arena::Mark mark = device_.arena().mark();
   std::vector<const Parameter*> parameters;
-  mode_.recording = false;
+  const bool was_recording = std::exchange(mode_.recording, false);
   collected_ = &parameters;
   std::vector<Var> outputs = f(inputs, Run::kFirst);
   collected_ = nullptr;
-  mode_.recording = true;
+  mode_.recording = was_recording;
   struct Made {
     size_t place;  // in the outputs
     Tensor copy;
@@ -115,11 +115,12 @@ std::vector<Var> Tape::recomputed(const char* name, std::span<const Var> inputs,
   for (const Made& m : made) {
     const Tensor value = keep(m.copy.rows(), m.copy.cols(), m.copy.dtype());
     context().copy(value, m.copy);
-    outputs[m.place] = make(value, true);
+    outputs[m.place] = make(value, was_recording);
     entry.outs.push_back(outputs[m.place].node_);
     places.push_back(m.place);
   }
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[first[i]];
+  if (!was_recording) return outputs;
   entry.backward = [this, f = std::move(f), places,
                     given = std::vector<Var>(inputs.begin(), inputs.end())](std::span<Tensor> dys) {
     undo_again(f, given, places, dys);

@@ -93,10 +93,10 @@ class Tape {
   Var record(const char* name, Tensor value, std::span<const Var> inputs,
              std::span<const Parameter* const> parameters, Backward backward);
 
-  // Runs a part of the model so that only its outputs are kept: backward runs it again, on a tape
-  // of its own, and undoes that. `f` is a pure function of its inputs and of parameters, called
-  // with kFirst now and with kAgain in backward; the bits are those of f(inputs) called directly.
-  // An output may be an input, or not set.
+  // Runs a part of the model so that only its outputs are kept: backward, where there is one, runs
+  // it again, on a tape of its own, and undoes that. `f` is a pure function of its inputs and of
+  // parameters, called with kFirst now and with kAgain in backward; the bits are those of f(inputs)
+  // called directly. An output may be an input, or not set.
   enum class Run { kFirst, kAgain };
   using Segment = std::function<std::vector<Var>(std::span<const Var> inputs, Run run)>;
   [[nodiscard]] std::vector<Var> recomputed(const char* name, std::span<const Var> inputs,

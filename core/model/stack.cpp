@@ -45,7 +45,9 @@ Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKi
 
 Var Stack::forward(const Var& embedding, const BlockInput& input, BlockObserver* observer) const {
   topology::Streams streams = topology_->start(embedding);
-  if (!recomputes_)
+  // Layer by layer, keeping what lies between them; a decoder's cache must outlive its layer.
+  const bool keeps_all = embedding.tape().is_recording() ? !recomputes_ : input.cache != nullptr;
+  if (keeps_all)
     return topology_->final(run(std::move(streams), 0, blocks_.size(), input, observer));
   for (size_t first = 0; first < blocks_.size();) {
     const size_t last = first + size_t(blocks_[first].blocks_in_layer);

@@ -196,18 +196,24 @@ TEST(Tape, RunsSegmentsAgainWithTheBitsOfOneRun) {
   EXPECT_EQ(twice, expected);
 }
 
-TEST(Tape, RunsASegmentOnceWhereNothingIsRecorded) {
+TEST(Tape, RunsASegmentOnceAndKeepsItsOutputsWhereNothingIsRecorded) {
   Weights w;
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {.recording = false});
-  const Var x = tape.constant(normal(3, 4, DType::kF64, 1));
+  const Var x = tape.constant(normal(300, 4, DType::kF64, 1));
   std::vector<Tape::Run> runs;
   const std::vector<Var> in = {x, x};
+  const Tape::Segment f = mixing_segment(w, &runs);
+  const std::vector<Var> want = f(in, Tape::Run::kFirst);
+  const int64_t used = device->arena().used_bytes();
 
-  const std::vector<Var> out = tape.recomputed("segment", in, mixing_segment(w, &runs));
+  const std::vector<Var> out = tape.recomputed("segment", in, f);
 
-  EXPECT_EQ(runs, std::vector<Tape::Run>{Tape::Run::kFirst});
+  EXPECT_EQ(runs, std::vector<Tape::Run>(2, Tape::Run::kFirst));
+  EXPECT_TRUE(support::has_same_bits(out[0].value(), want[0].value()));
   EXPECT_EQ(out[1].value().address(), x.value().address());
+  EXPECT_EQ(out[2].value().address(), out[0].value().address());
+  EXPECT_EQ(device->arena().used_bytes() - used, out[0].value().bytes()) << "one new tensor";
 }
 
 // Nothing behind it reaches the loss: it is not run again, its parameters are announced.

@@ -130,5 +130,22 @@ TEST(RecomputationMemory, OfADeepModelIsAtMostAFifth) {
     }
 }
 
+// Whether or not activations are recomputed in training.
+TEST(EvaluationMemory, GrowsByTheStreamsOfALayerAlone) {
+  const data::PackedBatch batch = pack_all(random_pairs(30, 2, 23, 8, 12, 3), false);
+  const auto peak = [&](int layers) {
+    ModelConfig c = small_config("residual", layers, layers);
+    c.width = 32;
+    c.heads = 4;
+    Model model(c, DType::kF32);
+    Tape tape(*model.home, DType::kF32, {.recording = false, .training = false});
+    (void)model.transformer.losses(tape, upload(tape, batch, 23), 0, 1);
+    return model.home->arena().peak_bytes();
+  };
+
+  const int64_t bytes = 2 * int64_t(batch.source.size() + batch.target.size()) * 32 * 4;
+  EXPECT_LE((peak(12) - peak(2)) / 10, bytes + 4 * 64);  // blocks begin at multiples of 64
+}
+
 }  // namespace
 }  // namespace fathom::model
