@@ -28,7 +28,7 @@ Tensor Tape::scratch(int64_t rows, int64_t cols, DType dtype) {
 }
 
 Tensor Tape::upload(std::span<const int32_t> values) {
-  const Tensor out = keep(1, int64_t(values.size()), DType::kI32);
+  Tensor out = keep(1, int64_t(values.size()), DType::kI32);
   context().upload(out, values);
   return out;
 }

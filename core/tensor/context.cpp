@@ -63,12 +63,12 @@ Tensor Context::allocate(int64_t rows, int64_t cols, DType dtype) {
   void* memory = nullptr;
   check(table_.allocate(handle_, uint64_t(bytes), &memory));
   *device_.allocated_bytes_ += bytes;
-  const Tensor out(memory, rows, cols, dtype,
-                   std::shared_ptr<void>(memory, [&table = table_, handle = handle_, bytes,
-                                                  held = device_.allocated_bytes_](void* p) {
-                     *held -= bytes;
-                     table.release(handle, p);
-                   }));
+  Tensor out(memory, rows, cols, dtype,
+             std::shared_ptr<void>(memory, [&table = table_, handle = handle_, bytes,
+                                            held = device_.allocated_bytes_](void* p) {
+               *held -= bytes;
+               table.release(handle, p);
+             }));
   run(&kernels::Kernels::fill, {.y = out, .value = 0});
   return out;
 }

@@ -36,6 +36,7 @@ class Tensor {
 
   // As a kernel's argument. An address, not a licence to look: only devices touch the elements.
   [[nodiscard]] const kernels::Matrix& matrix() const { return matrix_; }
+  // NOLINTNEXTLINE(google-explicit-constructor): a tensor is written where a kernel takes a matrix
   operator const kernels::Matrix&() const { return matrix_; }
   [[nodiscard]] void* address() const { return matrix_.data; }
 
