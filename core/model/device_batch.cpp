@@ -12,7 +12,7 @@ class Upload {
   void send(Tape& tape) { all_ = tape.upload(values_); }
   // The next part, in the order of add().
   [[nodiscard]] Tensor take(size_t count) {
-    const Tensor part = all_.columns(at_, int64_t(count));
+    Tensor part = all_.columns(at_, int64_t(count));
     at_ += int64_t(count);
     return part;
   }
