@@ -6,30 +6,14 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "tests/core/model/model_support.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::model {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Directory {
- public:
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "fathom-torch-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp: " + name);
-    path_ = name;
-  }
-  ~Directory() { fs::remove_all(path_); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 void write_doubles(const fs::path& file, const Tensor& t) {
   std::ofstream out(file, std::ios::binary);
@@ -81,7 +65,7 @@ void write_case(const fs::path& directory, const ModelConfig& config, double smo
 TEST(Transformer, EqualsAnIndependentPyTorchModelInLossAndEveryGradient) {
   if (std::system(FATHOM_PYTHON " -c 'import torch' 2> /dev/null") != 0)
     GTEST_SKIP() << FATHOM_PYTHON " has no torch; install python3-torch to run this test";
-  const Directory root;
+  const support::TemporaryDirectory root;
   std::string directories;
   const auto add = [&](const std::string& name, const ModelConfig& config, double smoothing = 0.1) {
     write_case(root.path() / name, config, smoothing);

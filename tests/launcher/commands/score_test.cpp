@@ -11,10 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "core/base/error.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::launcher {
 namespace {
@@ -24,13 +24,6 @@ using ::testing::StartsWith;
 
 class ScoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "score_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::string write(const std::string& name, const std::string& text) {
     const std::string path = (directory_ / name).string();
     std::ofstream(path, std::ios::binary) << text;
@@ -69,7 +62,7 @@ class ScoreTest : public ::testing::Test {
     return "nothing was thrown";
   }
 
-  std::filesystem::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 TEST_F(ScoreTest, PrintsAllScoresAsOneJsonObject) {
@@ -123,8 +116,9 @@ TEST_F(ScoreTest, NamesAFileThatCannotBeRead) {
 
   EXPECT_EQ(message_of<IoError>({.hypothesis = missing, .references = {there}}),
             missing + ": cannot open: No such file or directory");
-  EXPECT_THAT(message_of<IoError>({.hypothesis = there, .references = {directory_.string()}}),
-              HasSubstr("is a directory, expected a text file"));
+  EXPECT_THAT(
+      message_of<IoError>({.hypothesis = there, .references = {directory_.path().string()}}),
+      HasSubstr("is a directory, expected a text file"));
 }
 
 TEST_F(ScoreTest, ReadsGzipByItsName) {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "core/topology/registry.h"
 #include "launcher/config/schema.h"
 #include "tests/launcher/config/support.h"
 #include "tests/support/listen_forms.h"
+#include "tests/support/temporary_directory.h"
 
 namespace fathom::launcher {
 namespace {
@@ -250,13 +250,6 @@ TEST(Load, DirectoryFollowsTheNameThatWins) {
 
 class LoadFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "fathom-load-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::string write(const std::string& name, const std::string& text) {
     const auto path = directory_ / name;
     std::ofstream(path, std::ios::binary) << text;
@@ -271,7 +264,7 @@ class LoadFile : public ::testing::Test {
     }
   }
 
-  std::filesystem::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 TEST_F(LoadFile, TakesTheRunNameFromTheFile) {
@@ -292,8 +285,8 @@ TEST_F(LoadFile, AsksForANameWhenTheFileNameCannotBeOne) {
 TEST_F(LoadFile, RefusesWhatIsNoSmallFile) {
   const std::string missing = (directory_ / "none.yaml").string();
   EXPECT_EQ(refused(missing), missing + ": no such config file");
-  EXPECT_EQ(refused(directory_.string()),
-            directory_.string() + ": is a directory, allowed a config file");
+  EXPECT_EQ(refused(directory_.path().string()),
+            directory_.path().string() + ": is a directory, allowed a config file");
   const std::string large = write("large.yaml", std::string(3 << 20, '\n'));
   EXPECT_EQ(refused(large),
             large + ": is larger than 1048576 bytes, the most that a config may have");
