@@ -44,6 +44,14 @@ template <class Args>
 [[nodiscard]] inline Cost cost_of(const EmbeddingForward& a) { return {0, 2 * bytes_of(a.y)}; }
 [[nodiscard]] inline Cost cost_of(const EmbeddingBackward& a) { return {0, 2 * bytes_of(a.dy)}; }
 [[nodiscard]] inline Cost cost_of(const AddScaled& a) { return {0, bytes_of(a.x, a.z, a.y)}; }
+[[nodiscard]] inline Cost cost_of(const AddWeighted& a) {
+  return {0, bytes_of(a.x, a.y) + (a.accumulate ? bytes_of(a.y) : 0)};
+}
+[[nodiscard]] inline Cost cost_of(const WeightGradient& a) { return {0, bytes_of(a.dy, a.x)}; }
+[[nodiscard]] inline Cost cost_of(const ScaleColumns& a) { return {0, bytes_of(a.x, a.y)}; }
+[[nodiscard]] inline Cost cost_of(const ScaleColumnsBackward& a) {
+  return {0, bytes_of(a.dy, a.x, a.dx)};
+}
 [[nodiscard]] inline Cost cost_of(const GeluForward& a) { return {0, bytes_of(a.x, a.y)}; }
 [[nodiscard]] inline Cost cost_of(const GeluBackward& a) { return {0, bytes_of(a.dy, a.x, a.dx)}; }
 

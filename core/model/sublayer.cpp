@@ -37,16 +37,18 @@ uint64_t site_of(const topology::BlockContext& block, const char* which) {
   return hash_name(topology::name_of(block) + "/" + which);
 }
 
-// The last projection of an attention, behind what the topology declares before it.
-Affine attention_out(ParameterStore& store, const ModelConfig& config,
-                     const topology::BlockContext& block, topology::Topology& topology) {
-  topology.declare_inner(store, block, InnerPoint::kHeads, config.width);
+// The last projection of a sublayer, behind what the topology declares before it.   (in) -> (C)
+Affine last_projection(ParameterStore& store, const ModelConfig& config,
+                       const topology::BlockContext& block, topology::Topology& topology) {
+  const bool is_attention = block.kind != topology::BlockKind::kFeedForward;
+  const int64_t in = is_attention ? config.width : config.ffn_width;
+  topology.declare_inner(store, block, is_attention ? InnerPoint::kHeads : InnerPoint::kHidden, in);
   return {store,
-          topology::name_of(block) + ".out",
-          Role::kAttentionOut,
+          topology::name_of(block) + (is_attention ? ".out" : ".fc2"),
+          is_attention ? Role::kAttentionOut : Role::kFeedForwardOut,
+          in,
           config.width,
-          config.width,
-          {topology.initial_gain(block, Part::kAttentionOut)}};
+          {topology.initial_gain(block, is_attention ? Part::kAttentionOut : Part::kFc2)}};
 }
 
 class SelfAttention final : public Sublayer {
@@ -59,7 +61,7 @@ class SelfAttention final : public Sublayer {
              3 * config.width,
              {topology.initial_gain(block, Part::kQuery), topology.initial_gain(block, Part::kKey),
               topology.initial_gain(block, Part::kValue)}),
-        out_(attention_out(store, config, block, topology)),
+        out_(last_projection(store, config, block, topology)),
         heads_(config.heads),
         dropout_(config.dropout),
         attention_dropout_(config.attention_dropout),
@@ -116,7 +118,7 @@ class CrossAttention final : public Sublayer {
         kv_(store, topology::name_of(block) + ".kv", Role::kKeyValue, config.width,
             2 * config.width,
             {topology.initial_gain(block, Part::kKey), topology.initial_gain(block, Part::kValue)}),
-        out_(attention_out(store, config, block, topology)),
+        out_(last_projection(store, config, block, topology)),
         heads_(config.heads),
         dropout_(config.dropout),
         attention_dropout_(config.attention_dropout),
@@ -165,7 +167,7 @@ class FeedForward final : public Sublayer {
         block_(block),
         fc1_(store, topology::name_of(block) + ".fc1", Role::kFeedForwardIn, config.width,
              config.ffn_width, {topology.initial_gain(block, Part::kFc1)}),
-        fc2_(last(store, config, block, topology)),
+        fc2_(last_projection(store, config, block, topology)),
         activation_(config.activation),
         dropout_(config.dropout),
         activation_dropout_(config.activation_dropout),
@@ -182,17 +184,6 @@ class FeedForward final : public Sublayer {
   }
 
  private:
-  static Affine last(ParameterStore& store, const ModelConfig& config,
-                     const topology::BlockContext& block, topology::Topology& topology) {
-    topology.declare_inner(store, block, InnerPoint::kHidden, config.ffn_width);
-    return {store,
-            topology::name_of(block) + ".fc2",
-            Role::kFeedForwardOut,
-            config.ffn_width,
-            config.width,
-            {topology.initial_gain(block, Part::kFc2)}};
-  }
-
   const topology::Topology& topology_;
   topology::BlockContext block_;
   Affine fc1_, fc2_;
