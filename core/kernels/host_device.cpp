@@ -119,11 +119,6 @@ Status copy(ContextHandle* context, void* to, const void* from, uint64_t bytes) 
   return host(context).submit([=] { std::memcpy(to, from, bytes); });
 }
 
-Status download(ContextHandle* context, void* to, const void* from, uint64_t bytes) {
-  const Status status = copy(context, to, from, bytes);
-  return status != kOk ? status : host(context).synchronise();
-}
-
 Status record(ContextHandle* context, EventHandle** out) {
   const Event state = std::make_shared<EventState>();
   *out = reinterpret_cast<EventHandle*>(new Event(state));
@@ -240,7 +235,7 @@ DeviceTable host_device_table() {
   t.release_staging = release_staging;
   t.upload = copy;
   t.copy = copy;
-  t.download = download;
+  t.download = copy;
   t.record = record;
   t.wait = wait;
   t.is_done = is_done;

@@ -123,7 +123,7 @@ struct DeviceInfo {
 // runs beside it (communication, copy). Between contexts only events order anything.
 enum class ContextKind : int32_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 
-inline constexpr uint32_t kDeviceTableVersion = 1;
+inline constexpr uint32_t kDeviceTableVersion = 2;
 
 // Every function may be called from one thread at a time, release() from host functions besides.
 // Those that return a Status leave the text of a failure in last_error(). A failure inside a queue
@@ -148,14 +148,16 @@ struct DeviceTable {
   Status (*release)(ContextHandle*, void*);
   // Contents are undefined from here on. May be null.
   Status (*discard)(ContextHandle*, void*, uint64_t bytes);
-  // Host memory that uploads read from.
+  // Host memory that copies to and from the device may use while the host goes on.
   Status (*allocate_staging)(DeviceHandle*, uint64_t bytes, void** out);
   void (*release_staging)(DeviceHandle*, void*);
 
   // `from` is staging memory, to be left alone until an event recorded afterwards is done.
   Status (*upload)(ContextHandle*, void* to, const void* from, uint64_t bytes);
-  Status (*copy)(ContextHandle*, void* to, const void* from, uint64_t bytes);      // on the device
-  Status (*download)(ContextHandle*, void* to, const void* from, uint64_t bytes);  // waits
+  Status (*copy)(ContextHandle*, void* to, const void* from, uint64_t bytes);  // on the device
+  // `to` is host memory, written when the context comes to it. Staging memory, if the host is not
+  // to wait for it at once.
+  Status (*download)(ContextHandle*, void* to, const void* from, uint64_t bytes);
 
   Status (*record)(ContextHandle*, EventHandle** out);  // done when all before it is
   Status (*wait)(ContextHandle*, EventHandle*);         // what follows comes after the event

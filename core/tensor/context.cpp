@@ -83,12 +83,15 @@ void Context::upload(const Tensor& to, std::span<const std::byte> from) {
   staging.used = record();
 }
 
-void Context::download(std::span<std::byte> to, const Tensor& from) {
+void Context::download_later(std::span<std::byte> to, const Tensor& from) {
   require(from.is_contiguous() && int64_t(to.size()) == from.bytes(), "download: ", from, " into ",
           to.size(), " bytes");
-  if (to.empty()) return synchronise();
-  ++device_.host_waits_;
-  check(table_.download(handle_, to.data(), from.address(), to.size()));
+  if (!to.empty()) check(table_.download(handle_, to.data(), from.address(), to.size()));
+}
+
+void Context::download(std::span<std::byte> to, const Tensor& from) {
+  download_later(to, from);
+  synchronise();
 }
 
 void Context::copy(const Tensor& to, const Tensor& from) {

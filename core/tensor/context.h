@@ -60,9 +60,11 @@ class Context {
   // Memory of the device, zeroed; released in the order of this context.
   [[nodiscard]] Tensor allocate(int64_t rows, int64_t cols, DType dtype);
 
-  // Contiguous tensors. upload() has read `from` when it returns; download() waits.
+  // Contiguous tensors. upload() has read `from` when it returns; download() waits;
+  // download_later() does not: `to`, of a HostBuffer, is written when this context comes to it.
   void upload(const Tensor& to, std::span<const std::byte> from);
   void download(std::span<std::byte> to, const Tensor& from);
+  void download_later(std::span<std::byte> to, const Tensor& from);
   void copy(const Tensor& to, const Tensor& from);
   template <class T>
   void upload(const Tensor& to, std::span<const T> from) {

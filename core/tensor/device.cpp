@@ -73,9 +73,17 @@ Device::Staging& Device::staging(uint64_t bytes) {
     if (s.bytes >= bytes && s.used.is_done()) return s;
   constexpr uint64_t kLeast = 64 << 10;
   const uint64_t room = std::max(kLeast, bytes + bytes / 2);
+  return staging_.emplace_back(Staging{allocate_staging(int64_t(room)).data(), room, {}});
+}
+
+std::span<std::byte> Device::allocate_staging(int64_t bytes) {
   void* memory = nullptr;
-  compute_->check(table_.allocate_staging(handle_, room, &memory));
-  return staging_.emplace_back(Staging{static_cast<std::byte*>(memory), room, {}});
+  compute_->check(table_.allocate_staging(handle_, uint64_t(bytes), &memory));
+  return {static_cast<std::byte*>(memory), size_t(bytes)};
+}
+
+void Device::release_staging(std::span<std::byte> memory) {
+  table_.release_staging(handle_, memory.data());
 }
 
 std::unique_ptr<Device> make_reference_device() {

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,10 @@ class Device {
 
   // How often the host has waited for the device: downloads and synchronisations.
   [[nodiscard]] int64_t host_waits() const { return host_waits_; }
+
+  // See HostBuffer.
+  [[nodiscard]] std::span<std::byte> allocate_staging(int64_t bytes);
+  void release_staging(std::span<std::byte> memory);
 
   // What tensors of contexts hold, the arena not counted.
   [[nodiscard]] int64_t allocated_bytes() const { return *allocated_bytes_; }

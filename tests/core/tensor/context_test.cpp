@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/kernels/devices.h"
+#include "core/tensor/host_buffer.h"
 #include "tests/core/tensor/context_support.h"
 #include "tests/support/expect_error.h"
 
@@ -113,6 +114,26 @@ TEST_P(HostDevices, HostWaitsAreDownloadsAndSynchronisationsAlone) {
   queue.synchronise();
   compute_.synchronise();
   EXPECT_EQ(device_->host_waits(), 3);
+}
+
+TEST_P(HostDevices, ALaterDownloadWritesInTheOrderOfItsContextAndTheHostGoesOn) {
+  Context& queue = device_->copies();
+  const Tensor x = queue.allocate(1, 1000, DType::kF32);
+  const HostBuffer buffer(*device_, x.bytes());
+  const auto* values = reinterpret_cast<const float*>(buffer.bytes().data());
+  Gate gate;
+  fill(queue, x, 3);
+  gate.hold(queue);
+  queue.download_later(buffer.bytes(), x);
+  const Event is_written = queue.record();
+  fill(queue, x, 4);
+
+  EXPECT_FALSE(is_written.is_done());
+  EXPECT_EQ(device_->host_waits(), 0);
+  gate.open();
+  compute_.wait(is_written);
+
+  EXPECT_EQ(Floats(values, values + 1000), Floats(1000, 3));
 }
 
 TEST_P(HostDevices, ComputeGoesOnBesideAQueueThatIsHeldBack) {

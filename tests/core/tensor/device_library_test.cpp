@@ -128,7 +128,8 @@ TEST(DeviceLibrary, IsRefusedWithItsPathAndTheRemedy) {
   EXPECT_TRUE(
       is_refused("libm.so.6", "exports no fathom_device_table; give the path of a device library"));
   EXPECT_TRUE(
-      is_refused(kWithoutTable, "has no table of version 1; build it together with this program"));
+      is_refused(kWithoutTable, join("has no table of version ", kernels::kDeviceTableVersion,
+                                     "; build it together with this program")));
 }
 
 }  // namespace

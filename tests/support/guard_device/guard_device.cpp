@@ -261,9 +261,10 @@ Status wait_for_all(Context& context) {
   return context.failure;
 }
 
+// Until the queue comes to it the host finds NaN there.
 Status download(ContextHandle* handle, void* to, const void* from, uint64_t bytes) {
-  const Status status = copy(handle, to, from, bytes);
-  return status != kOk ? status : wait_for_all(of(handle));
+  std::memset(to, 0xFF, bytes);
+  return copy(handle, to, from, bytes);
 }
 
 Status synchronise(ContextHandle* handle) { return wait_for_all(of(handle)); }

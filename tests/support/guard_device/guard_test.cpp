@@ -3,6 +3,7 @@
 // it: tests/system/guard_test.py.
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "core/tensor/device.h"
+#include "core/tensor/host_buffer.h"
 
 namespace fathom::guard {
 namespace {
@@ -32,6 +34,7 @@ enum class Fault {
   kUpdateDoesNotWaitForReduction,
   kUpdateDoesNotWaitForSnapshot,
   kSnapshotDoesNotWaitForUpdate,
+  kSnapshotIsReadBeforeItIsTaken,
   kStagingIsUsedAgainTooEarly,
   kResultIsReadWithoutSynchronising,
 };
@@ -50,10 +53,12 @@ std::vector<float> two_steps(Device& device, Fault fault) {
   Context& copies = device.copies();
   const auto tensor = [&](Context& context) { return context.allocate(1, kCount, DType::kF32); };
   const Tensor weights = tensor(compute), gradient = tensor(compute), batch = tensor(compute);
-  const Tensor snapshot = tensor(copies);
+  const HostBuffer snapshot(device, kCount * int64_t(sizeof(float)));
   void* staging = nullptr;
   const uint64_t bytes = kCount * sizeof(float);
 
+  std::vector<float> saved(size_t(kCount), 0.0f);
+  const auto read_snapshot = [&] { std::memcpy(saved.data(), snapshot.bytes().data(), bytes); };
   Event updated, snapshot_taken;
   double seen_by_host = 0;
   for (int step = 0; step < 2; ++step) {
@@ -82,16 +87,19 @@ std::vector<float> two_steps(Device& device, Fault fault) {
     updated = compute.record();
     if (step == 0) {
       if (fault != Fault::kSnapshotDoesNotWaitForUpdate) copies.wait(updated);
-      copies.copy(snapshot, weights);
+      copies.download_later(snapshot.bytes(), weights);
       snapshot_taken = copies.record();
+      if (fault == Fault::kSnapshotIsReadBeforeItIsTaken) read_snapshot();
     }
   }
   compute.call([weights, &seen_by_host] { seen_by_host = double(weights.data<float>()[7]); });
   if (fault != Fault::kResultIsReadWithoutSynchronising) compute.synchronise();
   std::vector<float> out = {float(seen_by_host)};
-  out.resize(size_t(1 + 2 * kCount));
+  out.resize(size_t(1 + kCount));
   compute.download(std::span(out).subspan(1, size_t(kCount)), weights);
-  copies.download(std::span(out).subspan(size_t(1 + kCount)), snapshot);
+  if (fault != Fault::kSnapshotIsReadBeforeItIsTaken) read_snapshot();
+  out.insert(out.end(), saved.begin(), saved.end());
+  copies.synchronise();
   communication.synchronise();
   if (staging != nullptr) device.table().release_staging(nullptr, staging);
   return out;
@@ -124,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Guard, Planted,
                                            Fault::kUpdateDoesNotWaitForReduction,
                                            Fault::kUpdateDoesNotWaitForSnapshot,
                                            Fault::kSnapshotDoesNotWaitForUpdate,
+                                           Fault::kSnapshotIsReadBeforeItIsTaken,
                                            Fault::kStagingIsUsedAgainTooEarly,
                                            Fault::kResultIsReadWithoutSynchronising));
 
