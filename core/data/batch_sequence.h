@@ -1,0 +1,48 @@
+// The batches of a run, epoch after epoch: found by (epoch, batch in epoch), so a resumed run seeks
+// without replaying anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/data/batch_plan.h"
+
+namespace fathom::data {
+
+// The next batch of a run.
+struct BatchPosition {
+  int64_t epoch = 0;
+  int64_t batch = 0;  // of the epoch
+};
+
+class BatchSequence {
+ public:
+  // `lengths` outlives it. Errors as EpochPlan, at the first use.
+  BatchSequence(const PairLengths& lengths, const BatchConfig& config, uint64_t seed)
+      : lengths_(lengths), config_(config), seed_(seed) {}
+
+  [[nodiscard]] Batch at(const BatchPosition& position) {
+    return plan_of(position.epoch).batch(position.batch);
+  }
+  [[nodiscard]] BatchPosition after(const BatchPosition& position) {
+    if (position.batch + 1 < plan_of(position.epoch).batch_count())
+      return {position.epoch, position.batch + 1};
+    return {position.epoch + 1, 0};
+  }
+
+ private:
+  // Kept until another epoch is asked for.
+  EpochPlan& plan_of(int64_t epoch) {
+    if (epoch != planned_epoch_) plan_.emplace(lengths_, config_, seed_, epoch);
+    planned_epoch_ = epoch;
+    return *plan_;
+  }
+
+  const PairLengths& lengths_;
+  BatchConfig config_;
+  uint64_t seed_;
+  int64_t planned_epoch_ = -1;
+  std::optional<EpochPlan> plan_;
+};
+
+}  // namespace fathom::data
