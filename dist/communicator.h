@@ -30,7 +30,12 @@ class Communicator {
   // ranks. For a sum that does not, see gradient_reducer.h.
   void all_reduce_sum(std::span<float> values) { do_all_reduce_sum(values); }
   void all_reduce_sum(std::span<double> values) { do_all_reduce_sum(values); }
-  [[nodiscard]] int64_t all_reduce_max(int64_t value) { return do_all_reduce_max(value); }
+  // Element by element, (n) on every rank.
+  void all_reduce_max(std::span<int64_t> values) { do_all_reduce_max(values); }
+  [[nodiscard]] int64_t all_reduce_max(int64_t value) {
+    do_all_reduce_max(std::span(&value, 1));
+    return value;
+  }
 
   // Rank `root`'s content goes to all; equal lengths. The string form also carries the length.
   void broadcast(std::span<std::byte> bytes, int root);
@@ -84,7 +89,7 @@ class Communicator {
                                      std::span<float> part) = 0;
   virtual void do_reduce_scatter_sum(std::span<const double> values, Counts counts,
                                      std::span<double> part) = 0;
-  virtual int64_t do_all_reduce_max(int64_t value) = 0;
+  virtual void do_all_reduce_max(std::span<int64_t> values) = 0;
   virtual void do_broadcast(std::span<std::byte> bytes, int root) = 0;
   // Counts are in bytes.
   virtual void do_all_gather(std::span<const std::byte> mine, Counts counts,

@@ -169,13 +169,16 @@ class LocalCommunicator final : public Communicator {
     group_->part();
   }
 
-  int64_t do_all_reduce_max(int64_t value) override {
-    group_->meet(rank(), {.call = "all_reduce_max", .in = &value});
-    int64_t largest = value;
-    for (int r = 0; r < size(); ++r)
-      largest = std::max(largest, *static_cast<const int64_t*>(group_->offer(r).in));
+  void do_all_reduce_max(std::span<int64_t> values) override {
+    const std::vector<int64_t> mine(values.begin(), values.end());
+    group_->meet(rank(), {.call = "all_reduce_max",
+                          .bytes = int64_t(values.size_bytes()),
+                          .in = mine.data()});
+    for (int r = 0; r < size(); ++r) {
+      const auto* theirs = static_cast<const int64_t*>(group_->offer(r).in);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = std::max(values[i], theirs[i]);
+    }
     group_->part();
-    return largest;
   }
 
   void do_broadcast(std::span<std::byte> bytes, int root) override {

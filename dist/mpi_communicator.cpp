@@ -93,10 +93,10 @@ class MpiCommunicator final : public Communicator {
         "MPI_Reduce_scatter");
   }
 
-  int64_t do_all_reduce_max(int64_t value) override {
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, handle_),
+  void do_all_reduce_max(std::span<int64_t> values) override {
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), int(values.size()), MPI_INT64_T, MPI_MAX,
+                            handle_),
               "MPI_Allreduce");
-    return value;
   }
 
   void do_broadcast(std::span<std::byte> bytes, int root) override {

@@ -7,10 +7,10 @@
 
 namespace fathom::dist {
 
-SliceGather::SliceGather(Communicator& group, Device& device, const Ownership& ownership,
+SliceGather::SliceGather(Communicator& group, Context& context, const Ownership& ownership,
                          DType dtype)
     : ownership_(ownership),
-      context_(device.compute()),
+      context_(context),
       dtype_(dtype),
       communicator_(group.duplicate()),
       data_(make_host_data_group(*communicator_)),
@@ -53,20 +53,18 @@ void SliceGather::gather_chunks(const Tensor& own, const Tensor& all) {
 }
 
 void SliceGather::gather_to_host(const Tensor& compact, std::span<std::byte> flat) {
-  const Tensor whole = context_.allocate(1, ownership_.longest_bucket(), dtype_);
+  if (bucket_.numel() == 0) bucket_ = context_.allocate(1, ownership_.longest_bucket(), dtype_);
   int64_t at = 0;
   for (int64_t b = 0; b < ownership_.bucket_count(); ++b) {
     const Slice bucket = ownership_.bucket(b);
     const int64_t own = ownership_.part(b, data_->rank()).count;
-    const Tensor all = whole.columns(0, bucket.count);
+    const Tensor all = bucket_.columns(0, bucket.count);
     data_->all_gather(context_, compact.columns(at, own), ownership_.counts(b), all);
     at += own;
     if (!flat.empty())
-      context_.download(flat.subspan(size_t(bucket.offset * size_of(dtype_)), size_t(all.bytes())),
-                        all);
+      context_.download_later(
+          flat.subspan(size_t(bucket.offset * size_of(dtype_)), size_t(all.bytes())), all);
   }
-  // A queue may sleep until it is waited for, and the peers need what stands in this one.
-  context_.synchronise();
 }
 
 }  // namespace fathom::dist

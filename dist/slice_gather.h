@@ -1,6 +1,5 @@
 // What each rank has made of the slices it owns (ownership.h), brought together. Every call is
-// collective; on the device it is queued on the compute context and the host does not wait, unless
-// the call's name says that it ends on the host.
+// collective and is queued on the context that was given; the host does not wait.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +14,8 @@ namespace fathom::dist {
 
 class SliceGather {
  public:
-  // Collective. For flat buffers of `dtype`. The device and the ownership outlive it.
-  SliceGather(Communicator& group, Device& device, const Ownership& ownership, DType dtype);
+  // Collective. For flat buffers of `dtype`. The context and the ownership outlive it.
+  SliceGather(Communicator& group, Context& context, const Ownership& ownership, DType dtype);
 
   // flat (1, P): its owner's content of every slice comes to all ranks.
   void gather(const Tensor& flat);
@@ -25,8 +24,8 @@ class SliceGather {
   // all in the order of the table.   own (n, F), all (N, F) f64, F = 1 or 2
   void gather_chunks(const Tensor& own, const Tensor& all);
 
-  // From a compact buffer, the rank's slices one behind the other, to the host, bucket by bucket;
-  // waits. `flat` has P elements, or none on a rank that does not want them.
+  // From a compact buffer, the rank's slices one behind the other, to the host, bucket by bucket.
+  // `flat`, of a HostBuffer, has P elements, or none on a rank that does not want them.
   void gather_to_host(const Tensor& compact, std::span<std::byte> flat);
 
  private:
@@ -37,6 +36,7 @@ class SliceGather {
   std::unique_ptr<DataGroup> data_;
   std::vector<int64_t> chunk_counts_;  // by rank
   Tensor part_;                        // what this rank owns of a bucket
+  Tensor bucket_;                      // a whole one on its way to the host
   Tensor rows_, order_;                // (1, 2 N) f64 in rank order; (1, N) i32 their places
 };
 

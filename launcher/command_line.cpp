@@ -70,12 +70,12 @@ void add_train(CLI::App& app, Action& action) {
   const auto c = std::make_shared<TrainCommand>();
   sub->add_option("config", c->config, "A YAML file")->required();
   sub->add_option("overrides", c->overrides, "key=value, wins over the file");
-  sub->add_option("--resume", c->resume, "auto, never, require, or a checkpoint's path")
+  sub->add_option("--resume", c->options.resume, "auto, never, require, or a checkpoint's path")
       ->capture_default_str();
-  sub->add_option("--init-from", c->init_from,
+  sub->add_option("--init-from", c->options.init_from,
                   "Start a new run from the weights of this checkpoint");
   sub->add_flag(
-      "--profile", c->profile,
+      "--profile", c->options.profile,
       "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
   sub->callback([c, &action] {
     action = [c] {

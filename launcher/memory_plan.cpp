@@ -5,7 +5,7 @@
 #include "core/data/batch_plan.h"
 #include "core/model/transformer.h"
 #include "launcher/devices.h"
-#include "launcher/sharding.h"
+#include "launcher/train/sharding.h"
 
 namespace fathom::launcher {
 namespace {

@@ -5,7 +5,7 @@
 #include "launcher/config/load.h"
 #include "launcher/devices.h"
 #include "launcher/provenance.h"
-#include "launcher/train_state.h"
+#include "launcher/train/load_state.h"
 #include "monitoring/log.h"
 
 namespace fathom::launcher {
@@ -40,10 +40,7 @@ LoadedModel load_model(const std::string& path, int threads) {
   out.model =
       std::make_unique<model::Transformer>(out.config.model, *out.device, compute_type(out.config));
   out.model->set_update(out.step);
-  checkpoint::LoadingArchive archive(source, "model/");
-  HostCopies copies;
-  visit_weights(archive, *out.model, copies);
-  archive.finish();
+  load_weights(source, *out.model);
   return out;
 }
 

@@ -13,7 +13,8 @@
 #include "core/observe/parameter_statistics.h"
 #include "launcher/config/config.h"
 #include "launcher/evaluation.h"
-#include "launcher/gradient_step.h"
+#include "launcher/train/gradient_step.h"
+#include "launcher/train/layer_report.h"
 #include "monitoring/json.h"
 #include "monitoring/log.h"
 #include "monitoring/metrics.h"
@@ -29,13 +30,6 @@ struct StepRecord {
   double flops_utilization = 0;  // of the peak of all ranks, 0 to 1
   StepTiming timing;
   std::vector<RankWork> ranks;
-};
-
-// One block's line of layers.jsonl: what its activations and its parameters do.
-struct LayerRecord {
-  topology::BlockContext block;
-  observe::BlockStatistics activations;
-  observe::ParameterStatistics parameters;
 };
 
 class Recorder {

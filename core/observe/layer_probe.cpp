@@ -17,7 +17,7 @@ BlockStatistics statistics_of(const BlockSums& s) {
 }
 
 LayerProbe::LayerProbe(Context& context, const std::vector<topology::BlockContext>& blocks,
-                       std::vector<SampleRange> shards, Tensor sums)
+                       std::vector<data::ShardRows> shards, Tensor sums)
     : context_(context),
       shards_(std::move(shards)),
       sums_(std::move(sums)),
@@ -36,7 +36,7 @@ void LayerProbe::on_block(const topology::BlockContext& block, const Tensor& x, 
   const bool is_encoder = block.stack == topology::StackKind::kEncoder;
   const int64_t at = (is_encoder ? 0 : encoder_blocks_) + block.block - 1;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    const SampleRange& s = shards_[i];
+    const data::ShardRows& s = shards_[i];
     context_.run(&kernels::Kernels::row_moments,
                  {.x = x,
                   .o = o,

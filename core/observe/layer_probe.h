@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/data/micro_batches.h"
 #include "core/model/stack.h"
 
 namespace fathom::observe {
@@ -35,11 +36,6 @@ struct BlockStatistics {
 // NaN when nothing was sampled.
 [[nodiscard]] BlockStatistics statistics_of(const BlockSums& sums);
 
-// Rows of a packed batch that belong to one shard.
-struct SampleRange {
-  int64_t first_source = 0, source_rows = 0, first_target = 0, target_rows = 0;
-};
-
 // Observes a forward pass over one or several shards packed together, and adds to row i of `sums`,
 // in the device's memory, what it sees of shard i: kBlockSums numbers for every block (encoder,
 // then decoder).
@@ -47,14 +43,14 @@ class LayerProbe final : public model::BlockObserver {
  public:
   // sums (shards, blocks * kBlockSums) f64
   LayerProbe(Context& context, const std::vector<topology::BlockContext>& blocks,
-             std::vector<SampleRange> shards, Tensor sums);
+             std::vector<data::ShardRows> shards, Tensor sums);
 
   void on_block(const topology::BlockContext& block, const Tensor& x, const Tensor& o,
                 const Tensor& next) override;
 
  private:
   Context& context_;
-  std::vector<SampleRange> shards_;
+  std::vector<data::ShardRows> shards_;
   Tensor sums_;
   int64_t encoder_blocks_ = 0;
 };

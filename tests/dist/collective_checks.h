@@ -51,6 +51,9 @@ inline void expect_all_reduce_max(Communicator& group) {
   EXPECT_EQ(group.all_reduce_max(-5 - group.rank()), -5);
   const int64_t large = int64_t{1} << 60;
   EXPECT_EQ(group.all_reduce_max(large + group.rank()), large + group.size() - 1);
+  std::vector<int64_t> values = {group.rank(), -group.rank(), 7};
+  group.all_reduce_max(std::span(values));
+  EXPECT_EQ(values, (std::vector<int64_t>{group.size() - 1, 0, 7}));
 }
 
 inline void expect_broadcast(Communicator& group) {

@@ -188,7 +188,7 @@ class Spy final : public Communicator {
   void do_reduce_scatter_sum(std::span<const double>, Counts, std::span<double>) override {
     refuse();
   }
-  int64_t do_all_reduce_max(int64_t) override { refuse(); }
+  void do_all_reduce_max(std::span<int64_t>) override { refuse(); }
   void do_broadcast(std::span<std::byte>, int) override { refuse(); }
   void do_all_gather(std::span<const std::byte>, Counts, std::span<std::byte>) override {
     refuse();

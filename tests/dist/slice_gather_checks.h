@@ -17,7 +17,7 @@ void expect_slices_gathered(Communicator& group) {
   Context& context = device->compute();
   const std::vector<int64_t> chunks = {20, 0, 3, 9, 27, 30, 31};
   const Ownership ownership(chunks, 33, 12, group.size());
-  SliceGather gather(group, *device, ownership, tensor::dtype_of<T>());
+  SliceGather gather(group, device->compute(), ownership, tensor::dtype_of<T>());
   std::vector<T> mine(33, T(-1)), compact, whole;
   for (int64_t i = 0; i < 33; ++i) whole.push_back(T(i + 1));
   for (const Slice& range : ownership.ranges(group.rank()))
@@ -32,7 +32,9 @@ void expect_slices_gathered(Communicator& group) {
   EXPECT_EQ(values_of<T>(context, flat), whole);
 
   std::vector<T> host(group.rank() == 0 ? 33 : 0);
-  gather.gather_to_host(make_values(context, compact), std::as_writable_bytes(std::span(host)));
+  const Tensor own_values = make_values(context, compact);
+  gather.gather_to_host(own_values, std::as_writable_bytes(std::span(host)));
+  context.synchronise();
   if (group.rank() == 0) {
     EXPECT_EQ(host, whole);
   }

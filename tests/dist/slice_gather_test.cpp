@@ -20,7 +20,7 @@ TEST(SliceGather, RefusesWhatIsOfAnotherShape) {
   run_ranks(2, [](Communicator& group) {
     const auto device = tensor::make_reference_device();
     const Ownership ownership(std::vector<int64_t>{0, 4}, 8, 8, 2);
-    SliceGather gather(group, *device, ownership, DType::kF32);
+    SliceGather gather(group, device->compute(), ownership, DType::kF32);
     Context& context = device->compute();
     const auto zeros = [&](int64_t rows, int64_t cols) {
       return context.allocate(rows, cols, DType::kF64);
@@ -31,7 +31,7 @@ TEST(SliceGather, RefusesWhatIsOfAnotherShape) {
     expect_error<InvalidArgument>([&] { gather.gather_chunks(zeros(1, 3), zeros(2, 3)); },
                                   {"slice gather"});
     const Ownership three(std::vector<int64_t>{0, 4}, 8, 8, 3);
-    expect_error<InvalidArgument>([&] { SliceGather(group, *device, three, DType::kF32); },
+    expect_error<InvalidArgument>([&] { SliceGather(group, device->compute(), three, DType::kF32); },
                                   {"3 ranks in a group of 2"});
   });
 }

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "launcher/devices.h"
-#include "launcher/gradient_step.h"
-#include "launcher/sharding.h"
+#include "launcher/train/gradient_step.h"
+#include "launcher/train/sharding.h"
 #include "tests/dist/rank_threads.h"
 
 namespace fathom::launcher {

@@ -30,7 +30,7 @@ ROOMS = {
     "data": ["base"],
     "model": ["base", "kernels", "tensor", "autograd", "ops", "topology", "data"],
     "optim": ["base", "kernels", "tensor", "autograd"],
-    "observe": ["base", "kernels", "tensor", "autograd", "topology", "model", "optim"],
+    "observe": ["base", "kernels", "tensor", "autograd", "topology", "data", "model", "optim"],
     "decode": ["base", "kernels", "tensor", "autograd", "ops", "model", "data"],
     "score": ["base"],
 }

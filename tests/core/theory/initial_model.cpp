@@ -30,8 +30,8 @@ std::vector<data::TokenPair> random_pairs(uint64_t seed) {
   return pairs;
 }
 
-std::vector<observe::SampleRange> shards() {
-  std::vector<observe::SampleRange> all;
+std::vector<data::ShardRows> shards() {
+  std::vector<data::ShardRows> all;
   const int64_t rows = kSentencesPerShard * (kLength + 1);
   for (int64_t first = 0; first < kSentences * (kLength + 1); first += rows)
     all.push_back({first, rows, first, rows});
@@ -78,7 +78,7 @@ void add_seed(InitialModel& out, const model::ModelConfig& config, Device& devic
   std::vector<int64_t> order(kSentences);
   std::iota(order.begin(), order.end(), 0);
   const data::PackedBatch packed = data::pack(data, order);
-  const std::vector<observe::SampleRange> ranges = shards();
+  const std::vector<data::ShardRows> ranges = shards();
   out.blocks = model.blocks();
   const Tensor sums = support::zeros(int64_t(ranges.size()),
                                      int64_t(out.blocks.size()) * observe::kBlockSums, DType::kF64);

@@ -25,7 +25,7 @@ struct Probe {
   observe::LayerProbe observer;
 
   Probe(Device& device, const std::vector<topology::BlockContext>& b,
-        const std::vector<observe::SampleRange>& shards)
+        const std::vector<data::ShardRows>& shards)
       : blocks(int64_t(b.size())),
         sums(support::zeros(int64_t(shards.size()), blocks * observe::kBlockSums, DType::kF64)),
         observer(device.compute(), b, shards, sums) {}
@@ -39,7 +39,7 @@ struct Probe {
 // Shards of 64 rows, so that every row is sampled.
 std::vector<observe::BlockStatistics> statistics_over_all_rows(const StubRun& run) {
   const int64_t rows = run.pass.states[0][0].value().rows();
-  std::vector<observe::SampleRange> shards;
+  std::vector<data::ShardRows> shards;
   for (int64_t first = 0; first < rows; first += observe::kSampleRows)
     shards.push_back({first, std::min(observe::kSampleRows, rows - first), 0, 0});
   const std::vector<topology::BlockContext> blocks = run.stack.contexts();
@@ -98,7 +98,7 @@ TEST(LayerStatistics, OmegaIgnoresScaleAndOffsetOfTheStream) {
                next = support::zeros(rows, width, DType::kF64);
   for (int64_t i = 0; i < x.numel(); ++i) next.data<double>()[i] = 3 - 0.25 * x.data<double>()[i];
   const auto device = tensor::make_reference_device();
-  Probe probe(*device, {topology::BlockContext{}}, {observe::SampleRange{0, rows, 0, 0}});
+  Probe probe(*device, {topology::BlockContext{}}, {data::ShardRows{0, rows, 0, 0}});
   probe.observer.on_block({}, x, o, next);
 
   // The normalised stream changed its sign: (2 x)^2 in the mean.
@@ -216,7 +216,7 @@ struct ShardedModel {
   model::Transformer model;
   data::Dataset data;
 };
-const std::vector<observe::SampleRange> kThreeShards = {
+const std::vector<data::ShardRows> kThreeShards = {
     {0, 70, 0, 20}, {70, 10, 20, 66}, {80, 80, 86, 64}};
 
 class SampledStatistics : public testing::TestWithParam<const char*> {};
@@ -253,7 +253,7 @@ TEST(LayerStatistics, DoNotDependOnWhichShardsShareAPass) {
 
   const std::vector<std::vector<int64_t>> pairs = {{0, 1}, {2}, {3}};
   for (size_t shard = 0; shard < 3; ++shard) {
-    const observe::SampleRange& r = kThreeShards[shard];
+    const data::ShardRows& r = kThreeShards[shard];
     Probe alone(*m.device, blocks, {{0, r.source_rows, 0, r.target_rows}});
     m.observe(pairs[shard], alone.observer);
     EXPECT_TRUE(support::has_same_bits(alone.sums, together.sums.row_range(int64_t(shard), 1)))

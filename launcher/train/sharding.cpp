@@ -1,4 +1,4 @@
-#include "launcher/sharding.h"
+#include "launcher/train/sharding.h"
 
 #include <algorithm>
 #include <span>
@@ -18,11 +18,12 @@ dist::Reduction reduction_of(const DistConfig& config) {
 
 Sharding::Sharding(const DistConfig& config, ParameterStore& store, dist::Communicator& group)
     : store_(store),
+      group_(group),
       ownership_(ownership_of(config, store, group.size())),
-      gather_(
-          config.shard_optimizer && group.size() > 1
-              ? std::make_unique<dist::SliceGather>(group, store.device(), ownership_, store.wide())
-              : nullptr),
+      gather_(config.shard_optimizer && group.size() > 1
+                  ? std::make_unique<dist::SliceGather>(group, store.device().compute(), ownership_,
+                                                        store.wide())
+                  : nullptr),
       slices_(gather_ ? autograd::ParameterSlices(store, ownership_.ranges(group.rank()))
                       : autograd::ParameterSlices(store)) {}
 
@@ -39,14 +40,9 @@ void Sharding::gather_weights() const {
   store_.refresh_working();
 }
 
-std::vector<std::byte> Sharding::download(const Tensor& moments, bool is_wanted) const {
-  std::vector<std::byte> flat;
-  if (is_wanted) flat.resize(size_t(store_.size() * size_of(store_.wide())));
-  if (gather_)
-    gather_->gather_to_host(moments, flat);
-  else if (is_wanted)
-    store_.device().compute().download(std::span(flat), moments);
-  return flat;
+std::unique_ptr<dist::SliceGather> Sharding::make_gather(Context& context) const {
+  if (!is_sharded()) return nullptr;
+  return std::make_unique<dist::SliceGather>(group_, context, ownership_, store_.wide());
 }
 
 void Sharding::upload(const Tensor& moments, const std::vector<std::byte>& flat) const {

@@ -1,4 +1,4 @@
-#include "launcher/step_profiler.h"
+#include "launcher/train/step_profiler.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,11 +1,15 @@
-#include "launcher/train_state.h"
+#include "launcher/train/train_state.h"
+
+#include <string>
 
 namespace fathom::launcher {
 namespace {
 
-// The parameters' slices of a flat buffer, each under its own name and shape.
+// The parameters' slices of a flat buffer.
 void visit_slices(checkpoint::Archive& archive, const std::string& prefix,
-                  const ParameterStore& store, std::vector<std::byte>& flat) {
+                  const ParameterStore& store, std::span<std::byte> flat) {
+  require(int64_t(flat.size()) == store.weights().bytes(), "train state: ", flat.size(),
+          " bytes for parameters of ", store.weights().bytes());
   const auto visit = [&]<class T>(T* values) {
     for (const auto& p : store.all())
       archive.array(prefix + p->name, p->shape, std::span(values + p->offset, size_t(p->numel())));
@@ -34,25 +38,22 @@ void visit_verdict(checkpoint::Archive& archive, score::VerdictState& v) {
 
 }  // namespace
 
-void visit_weights(checkpoint::Archive& archive, model::Transformer& model, HostCopies& copies) {
-  ParameterStore& store = model.parameters();
-  Context& context = store.device().compute();
-  std::vector<std::byte>& bytes = copies.emplace_back(size_t(store.weights().bytes()));
-  context.download(std::span(bytes), store.weights());
-  visit_slices(archive, "model/", store, bytes);
-  if (!archive.is_loading()) return;
-  context.upload(store.weights(), std::span<const std::byte>(bytes));
-  store.refresh_working();
+void visit_weights(checkpoint::Archive& archive, const ParameterStore& store,
+                   std::span<std::byte> weights) {
+  visit_slices(archive, "model/", store, weights);
 }
 
-void TrainState::visit(checkpoint::Archive& archive, HostCopies& copies, HostMoments& moments) {
-  visit_weights(archive, model, copies);
-  visit_slices(archive, "optimizer/m/", model.parameters(), moments.first);
-  visit_slices(archive, "optimizer/v/", model.parameters(), moments.second);
-  archive.value("optimizer/updates", adam.updates());
+void visit_moments(checkpoint::Archive& archive, const ParameterStore& store,
+                   std::span<std::byte> first, std::span<std::byte> second, int64_t& updates) {
+  visit_slices(archive, "optimizer/m/", store, first);
+  visit_slices(archive, "optimizer/v/", store, second);
+  archive.value("optimizer/updates", updates);
+}
+
+void TrainState::visit(checkpoint::Archive& archive) {
   archive.value("step", step);
-  archive.value("epoch", epoch);
-  archive.value("batch_in_epoch", batch_in_epoch);
+  archive.value("epoch", next.epoch);
+  archive.value("batch_in_epoch", next.batch);
   archive.value("source_tokens", source_tokens);
   archive.value("target_tokens", target_tokens);
   archive.value("sentences", sentences);

@@ -1,4 +1,4 @@
-#include "launcher/profile_model.h"
+#include "launcher/train/profile_model.h"
 
 #include <vector>
 

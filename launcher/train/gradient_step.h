@@ -4,10 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/data/batch_plan.h"
+#include "core/data/micro_batches.h"
 #include "core/model/transformer.h"
 #include "core/observe/layer_probe.h"
+#include "dist/data_group.h"
 #include "dist/gradient_reducer.h"
+#include "dist/reduction_tree.h"
 
 namespace fathom::launcher {
 
@@ -43,9 +45,6 @@ class GradientStep {
   GradientStep(model::Transformer& model, Device& device, const data::Dataset& data,
                dist::Communicator& group, const dist::Ownership& ownership,
                const StepOptions& options);
-  ~GradientStep();
-  GradientStep(const GradientStep&) = delete;
-  GradientStep& operator=(const GradientStep&) = delete;
 
   // Queues the step and does not wait. `step` counts from 1 and keys the dropout; `observe` samples
   // layer statistics. Collective.
@@ -60,8 +59,33 @@ class GradientStep {
   [[nodiscard]] int64_t memory_bytes() const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void begin(const data::Batch& batch, int64_t step, bool observe);
+  [[nodiscard]] std::vector<data::MicroBatch> micro_batches(const data::Batch& batch) const;
+  void sum_losses(const ops::TokenLosses& losses, const data::MicroBatch& micro);
+  [[nodiscard]] StepGradient reduce(bool observe, autograd::Profile* profile);
+  [[nodiscard]] Tensor rows_of(const data::MicroBatch& micro, const Tensor& own) const;
+  [[nodiscard]] Tensor in_shard_order(const Tensor& own, const Tensor& all);
+
+  struct MicroBatchEvents {
+    tensor::Event begin, middle, end;  // of forward, between, of backward
+  };
+
+  model::Transformer& model_;
+  Device& device_;
+  const data::Dataset& data_;
+  data::PairLengths lengths_;
+  dist::Communicator& group_;
+  StepOptions options_;
+  dist::ShardRange owned_;
+  dist::GradientReducer reducer_;
+  std::unique_ptr<dist::Communicator> data_communicator_;
+  std::unique_ptr<dist::DataGroup> data_group_;
+  std::vector<topology::BlockContext> blocks_;
+  Tensor losses_, sums_;          // a row for each shard of this rank, see StepGradient
+  Tensor all_losses_, all_sums_;  // of all ranks; empty with one
+  tensor::Event begin_, end_;     // of this rank's work
+  std::vector<MicroBatchEvents> events_;
+  double tokens_ = 0;
 };
 
 }  // namespace fathom::launcher

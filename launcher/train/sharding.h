@@ -38,14 +38,14 @@ class Sharding {
   // After the slices' weights were updated: queues that all ranks get all of them. Collective.
   void gather_weights() const;
 
-  // The host's copy of moments as the optimizer has them, laid out as the flat buffers; empty where
-  // it is not wanted. Collective, waits.
-  [[nodiscard]] std::vector<std::byte> download(const Tensor& moments, bool is_wanted) const;
-  // The way back, by this rank alone.
+  // A gather of its own for another context, null where nothing is sharded. Collective.
+  [[nodiscard]] std::unique_ptr<dist::SliceGather> make_gather(Context& context) const;
+  // Moments as the optimizer has them from the host's, laid out as the flat buffers.
   void upload(const Tensor& moments, const std::vector<std::byte>& flat) const;
 
  private:
   ParameterStore& store_;
+  dist::Communicator& group_;
   dist::Ownership ownership_;
   std::unique_ptr<dist::SliceGather> gather_;  // null: every rank has everything
   autograd::ParameterSlices slices_;

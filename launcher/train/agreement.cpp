@@ -1,0 +1,40 @@
+#include "launcher/train/agreement.h"
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "dist/agreement.h"
+#include "launcher/config/show.h"
+#include "launcher/provenance.h"
+#include "launcher/version.h"
+
+namespace fathom::launcher {
+
+void check_ranks_agree(const Config& config, const data::PreparedData& data,
+                       const std::string& numerics, dist::Communicator& group) {
+  Config shared = config;
+  shared.train.threads = 0;  // machines may differ in cores
+  const std::string program = xxh3_128_of_file("run", "/proc/self/exe");
+  dist::check_agreement(group, {{"config", config_hash(shared)},
+                                {"program", version() + " " + program},
+                                {"numerics", numerics},
+                                {"data", data.content_hash}});
+}
+
+void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data) {
+  const std::string old = provenance_text(checkpoint.manifest().provenance, "data");
+  require<DataError>(old.empty() || old == data.content_hash,
+                     "data: the tokens of train, valid and test are ", data.content_hash,
+                     ", but the run was started with ", old,
+                     ": the texts have changed; put them back, or start a new run in another "
+                     "run.directory");
+}
+
+void check_same_numerics(const checkpoint::Checkpoint& checkpoint, const std::string& now,
+                         const monitoring::Log& log) {
+  const std::string old = provenance_text(checkpoint.manifest().provenance, "numerics");
+  if (!old.empty() && old != now)
+    log.warn(join("the checkpoint was computed with ", old, ", this process computes with ", now,
+                  ": the run goes on, but not to the last bit as it would have there"));
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,115 @@
+#include "launcher/train/checkpoint_keeper.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/base/clock.h"
+#include "launcher/train/time_limits.h"
+
+namespace fathom::launcher {
+
+CheckpointKeeper::CheckpointKeeper(KeeperParts parts, int64_t saved_step)
+    : parts_(std::move(parts)), saved_step_(saved_step), last_begin_(monotonic_seconds()) {}
+
+bool CheckpointKeeper::is_due(const TrainState& state) const {
+  const CheckpointConfig& c = parts_.config.checkpoint;
+  const bool is_best = c.keep_best > 0 && state.best_step == state.step;
+  return is_best || (c.every_steps > 0 && state.step % c.every_steps == 0);
+}
+
+bool CheckpointKeeper::is_due_by_time() const {
+  const double minutes = parts_.config.checkpoint.every_minutes;
+  return parts_.directory != nullptr && minutes > 0 &&
+         monotonic_seconds() - last_begin_ >= 60 * minutes;
+}
+
+void CheckpointKeeper::save(const TrainState& state,
+                            const std::optional<checkpoint::Metric>& metric) {
+  wait_for_commit();
+  last_begin_ = monotonic_seconds();
+  step_ = state.step;
+  parts_.snapshot.begin();
+  if (parts_.directory != nullptr) {
+    TrainState copy = state;
+    copy.visit(archive_.emplace());
+    parts_.snapshot.visit(*archive_);
+    info_ = {};
+    info_.step = state.step;
+    info_.run_id = parts_.run_id;
+    info_.attempt = parts_.attempt;
+    info_.provenance = parts_.provenance();
+    info_.metric = metric;
+  }
+  stage_ = Stage::kSnapshot;
+}
+
+void CheckpointKeeper::before_update() {
+  if (stage_ == Stage::kSnapshot) parts_.snapshot.hold_updates();
+}
+
+void CheckpointKeeper::after_update() {
+  if (stage_ == Stage::kSnapshot) start_commit();
+}
+
+void CheckpointKeeper::start_commit() {
+  stage_ = Stage::kCommit;
+  if (parts_.directory == nullptr) return;
+  commit_ = std::async(std::launch::async, [this] {
+    const CheckpointConfig& c = parts_.config.checkpoint;
+    parts_.recorder.sync();  // what the histories say up to here counts with this checkpoint
+    return parts_.directory->save(
+        *archive_, info_,
+        {.keep_last = c.keep_last, .keep_best = c.keep_best, .keep_every = c.keep_every});
+  });
+}
+
+CommitOutcome CheckpointKeeper::poll() {
+  using namespace std::chrono_literals;
+  if (!commit_.valid() || commit_.wait_for(0s) != std::future_status::ready)
+    return CommitOutcome::kNone;
+  try {
+    report_ = commit_.get();
+    return CommitOutcome::kSaved;
+  } catch (const IoError& error) {
+    failure_ = error.what();
+    return CommitOutcome::kFailed;
+  }
+}
+
+void CheckpointKeeper::settle(CommitOutcome outcome) {
+  if (outcome == CommitOutcome::kNone) return;
+  stage_ = Stage::kIdle;
+  if (outcome == CommitOutcome::kSaved) {
+    failure_.clear();
+    saved_step_ = step_;
+    parts_.recorder.saved(step_, report_.path.string(), report_.bytes, report_.seconds);
+  } else {
+    parts_.group.broadcast(failure_, 0);
+    parts_.recorder.save_failed(step_, failure_);
+  }
+}
+
+void CheckpointKeeper::wait_for_commit() {
+  if (stage_ == Stage::kIdle) return;
+  const dist::Watchdog::Section section(parts_.watchdog, "save", section_limit(parts_.config));
+  parts_.recorder.state(monitoring::RunState::kSave);
+  if (stage_ == Stage::kSnapshot) {
+    parts_.snapshot.synchronise();
+    start_commit();
+  }
+  if (commit_.valid()) commit_.wait();
+  settle(agree(parts_.group, {.commit = poll()}).commit);
+  parts_.recorder.state(monitoring::RunState::kTrain);
+}
+
+void CheckpointKeeper::finish(const TrainState& state,
+                              const std::optional<checkpoint::Metric>& metric) {
+  wait_for_commit();
+  if (saved_step_ != state.step) save(state, metric);
+  wait_for_commit();
+  if (saved_step_ != state.step)
+    fail<IoError>("the last checkpoint, of step ", state.step, ", could not be written: ", failure_,
+                  "; fix that and run the same command: the run goes on from the one before");
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,79 @@
+// Saves while the training goes on. A save is two halves: a snapshot, taken while the next step's
+// forward and backward run, and a commit, which writes it on a thread of rank 0. Whether that
+// succeeded is known at a later step's agreement, on all ranks; a save waits for the one before, and
+// the end of the run for the last one.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+
+#include "checkpoint/directory.h"
+#include "dist/watchdog.h"
+#include "launcher/config/config.h"
+#include "launcher/recorder.h"
+#include "launcher/train/state_snapshot.h"
+#include "launcher/train/stop_agreement.h"
+
+namespace fathom::launcher {
+
+// What the keeper works with; all outlive it.
+struct KeeperParts {
+  const Config& config;
+  checkpoint::CheckpointDirectory* directory = nullptr;  // on rank 0, else null
+  StateSnapshot& snapshot;
+  dist::Communicator& group;
+  dist::Watchdog& watchdog;
+  Recorder& recorder;
+  // Where the state comes from, as JSON; asked at every snapshot, on rank 0.
+  std::function<std::string()> provenance;
+  std::string run_id;
+  int64_t attempt = 1;
+};
+
+class CheckpointKeeper {
+ public:
+  // `saved_step`: of the checkpoint that the run goes on from, -1 without one.
+  CheckpointKeeper(KeeperParts parts, int64_t saved_step);
+
+  // After the step of `state`: by checkpoint.every_steps and keep_best the same on all ranks, by
+  // checkpoint.every_minutes on rank 0 alone, by its clock.
+  [[nodiscard]] bool is_due(const TrainState& state) const;
+  [[nodiscard]] bool is_due_by_time() const;
+
+  // Begins to save the state after its last update. Collective. Waits for a save still under way.
+  void save(const TrainState& state, const std::optional<checkpoint::Metric>& metric);
+
+  // Around the update of every step: it comes after the snapshot, and once it is done (the host has
+  // waited for it) so is the snapshot.
+  void before_update();
+  void after_update();
+
+  // How the commit stands, on rank 0; handed to the ranks' agreement, whose result comes back to
+  // settle() on all of them. What is no IoError is thrown: the run cannot go on.
+  [[nodiscard]] CommitOutcome poll();
+  void settle(CommitOutcome outcome);  // collective
+
+  // The state is saved when this returns. Collective. IoError when that failed.
+  void finish(const TrainState& state, const std::optional<checkpoint::Metric>& metric);
+
+ private:
+  enum class Stage { kIdle, kSnapshot, kCommit };
+
+  void start_commit();
+  void wait_for_commit();
+
+  KeeperParts parts_;
+  Stage stage_ = Stage::kIdle;  // the same on all ranks
+  int64_t saved_step_, step_ = -1;
+  double last_begin_;  // of a save, monotonic seconds
+  // Rank 0's.
+  std::optional<checkpoint::SavingArchive> archive_;
+  checkpoint::SaveInfo info_;
+  std::future<checkpoint::Saved> commit_;
+  checkpoint::Saved report_;
+  std::string failure_;  // of the last save, on all ranks; empty if it succeeded
+};
+
+}  // namespace fathom::launcher

@@ -1,0 +1,75 @@
+#include "launcher/train/ending.h"
+
+#include "core/base/error.h"
+
+namespace fathom::launcher {
+namespace {
+
+constexpr int64_t kMostSkippedInARow = 10;  // non-finite updates, then the run has failed
+
+std::string completion(const TrainConfig& c, const TrainState& state) {
+  if (c.max_steps > 0 && state.step >= c.max_steps)
+    return join("reached train.max_steps ", c.max_steps);
+  if (c.max_epochs > 0 && state.next.epoch >= c.max_epochs)
+    return join("reached train.max_epochs ", c.max_epochs);
+  return join("no better validation for ", c.patience, " in a row (train.patience); best at step ",
+              state.best_step);
+}
+
+}  // namespace
+
+const char* status_of(StopKind kind) {
+  switch (kind) {
+    case StopKind::kCompleted:
+      return "completed";
+    case StopKind::kSignalled:
+      return "interrupted";
+    case StopKind::kFailed:
+      break;
+  }
+  return "failed";
+}
+
+int exit_code_of(StopKind kind) {
+  switch (kind) {
+    case StopKind::kCompleted:
+      return int(ExitCode::kDone);
+    case StopKind::kSignalled:
+      return int(ExitCode::kRequeue);
+    case StopKind::kFailed:
+      break;
+  }
+  return int(ExitCode::kTraining);
+}
+
+bool is_complete(const Config& config, const TrainState& state) {
+  const TrainConfig& c = config.train;
+  return (c.max_steps > 0 && state.step >= c.max_steps) ||
+         (c.max_epochs > 0 && state.next.epoch >= c.max_epochs) ||
+         (c.patience > 0 && state.validations_without_gain >= c.patience);
+}
+
+TrainResult result_of(const Config& config, const TrainState& state,
+                      const score::Verdict& verdict) {
+  if (verdict.status != score::VerdictStatus::kOk)
+    return {.kind = StopKind::kFailed, .reason = describe(verdict), .validation = {}};
+  return {
+      .kind = StopKind::kCompleted, .reason = completion(config.train, state), .validation = {}};
+}
+
+score::VerdictMonitor make_verdict(const Config& config, const data::PreparedData& data,
+                                   const score::VerdictState& state) {
+  const int64_t after =
+      config.verdict.after > 0
+          ? config.verdict.after
+          : score::default_verdict_after(config.optimizer.warmup_steps, config.train.max_steps);
+  score::VerdictMonitor monitor(
+      {.unigram_entropy = data.unigram_entropy,
+       .after = after,
+       .encoder_decoder = config.model.kind == model::ModelKind::kEncoderDecoder,
+       .nonfinite_limit = kMostSkippedInARow});
+  monitor.restore(state);
+  return monitor;
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,128 @@
+#include "launcher/train/run_directory.h"
+
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/system.h"
+#include "launcher/config/load.h"
+#include "launcher/config/show.h"
+#include "launcher/provenance.h"
+
+namespace fathom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string new_run_id() { return fmt::format("{:016x}", random_bits()); }
+
+// Only config.yaml of an earlier start may be there.
+bool is_used(const checkpoint::CheckpointDirectory& checkpoints, const fs::path& run) {
+  return !checkpoints.list().empty() || fs::exists(run / "metrics.jsonl");
+}
+
+std::optional<checkpoint::Checkpoint> newest(const fs::path& directory, bool is_required,
+                                             RunDirectory& run, int64_t& rejected,
+                                             const monitoring::Log& log) {
+  checkpoint::Found found = run.checkpoints->newest_valid();
+  rejected = int64_t(found.skipped.size());
+  for (const checkpoint::Skipped& skipped : found.skipped) {
+    log.warn(checkpoint::describe(skipped));
+    run.checkpoints->leave_out(skipped);
+  }
+  if (found.checkpoint) return std::move(found.checkpoint);
+  require<CheckpointError>(found.skipped.empty(), directory.string(), ": none of ",
+                           found.skipped.size(),
+                           " checkpoints is valid (reasons above); mend or remove them, or choose "
+                           "another run.directory");
+  require<CheckpointError>(!is_required, directory.string(),
+                           ": --resume require, but there is no checkpoint");
+  if (is_used(*run.checkpoints, directory))
+    log.warn(
+        join(directory.string(), ": a run was started here but left no checkpoint; starting anew"));
+  return std::nullopt;
+}
+
+std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, const std::string& mode,
+                                                      RunDirectory& run, int64_t& rejected,
+                                                      const monitoring::Log& log) {
+  const fs::path directory = config.run.directory;
+  if (mode == "never") {
+    require(!is_used(*run.checkpoints, directory), "--resume never: ", directory.string(),
+            " already holds a run; choose another run.directory or leave --resume out");
+    return std::nullopt;
+  }
+  if (mode == "auto" || mode == "require")
+    return newest(directory, mode == "require", run, rejected, log);
+  require<CheckpointError>(fs::exists(mode), "--resume: ", mode,
+                           " does not exist; expected auto, never, require, or the path of a "
+                           "checkpoint or run");
+  return checkpoint::open_checkpoint(mode);
+}
+
+// The run's identity goes on with it.
+void continue_run(const Config& config, Resume& resume) {
+  const checkpoint::Manifest& manifest = resume.checkpoint->manifest();
+  const std::string old = provenance_text(manifest.provenance, "config");
+  require<CheckpointError>(!old.empty(), resume.checkpoint->path().string(),
+                           ": carries no config; was it written by another program?");
+  check_resume(parse_config(old, "the checkpoint's config", config.run.name), config);
+  resume.run_id = manifest.run_id;
+  resume.attempt = manifest.attempt + 1;
+}
+
+}  // namespace
+
+RunDirectory open_run_directory(const Config& config, int rank, const monitoring::Log& log) {
+  RunDirectory run;
+  if (rank != 0) return run;
+  const fs::path directory = config.run.directory;
+  make_directories("run.directory", directory);
+  run.lock.emplace(checkpoint::RunLock::acquire(directory));
+  if (!run.lock->note().empty()) log.warn(run.lock->note());
+  run.checkpoints.emplace(checkpoint::CheckpointDirectory::open_for_writing(directory, *run.lock));
+  return run;
+}
+
+Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
+                     dist::Communicator& group, const monitoring::Log& log) {
+  Resume resume;
+  if (group.rank() == 0) {
+    resume.checkpoint = find_checkpoint(config, mode, run, resume.rejected, log);
+    if (resume.checkpoint)
+      continue_run(config, resume);
+    else
+      resume.run_id = new_run_id();
+  }
+  resume.resumes = group.all_reduce_max(resume.checkpoint.has_value()) == 1;
+  group.broadcast(resume.run_id, 0);
+  resume.attempt = group.all_reduce_max(resume.attempt);
+  return resume;
+}
+
+void discard_later(const Resume& resume, RunDirectory& run) {
+  if (resume.checkpoint && run.checkpoints)
+    run.checkpoints->discard_after(resume.checkpoint->manifest().step);
+}
+
+void write_config(const Config& config) {
+  write_file_durably("run", fs::path(config.run.directory) / "config.yaml", to_yaml(config));
+}
+
+void write_tokenizer(const Config& config, const data::PreparedData& data) {
+  write_file_durably("run", fs::path(config.run.directory) / "tokenizer.model",
+                     data.tokenizer->bytes());
+}
+
+std::string last_status(const Config& config) {
+  const std::optional<std::string> text =
+      read_if_there("run", fs::path(config.run.directory) / "result.json");
+  const nlohmann::json result = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  return result.is_object() ? result.value("status", "") : "";
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,55 @@
+// The run's directory on rank 0: locked, looked through for a checkpoint to go on from, and given
+// the files that say what the run is made of. Rank 0 decides and the others are told, so they
+// cannot decide differently.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/directory.h"
+#include "checkpoint/run_lock.h"
+#include "core/data/prepare.h"
+#include "dist/communicator.h"
+#include "launcher/config/config.h"
+#include "monitoring/log.h"
+
+namespace fathom::launcher {
+
+// What rank 0 holds of it; the lock outlives the directory handle.
+struct RunDirectory {
+  std::optional<checkpoint::RunLock> lock;
+  std::optional<checkpoint::CheckpointDirectory> checkpoints;
+};
+
+struct Resume {
+  std::optional<checkpoint::Checkpoint> checkpoint;  // on rank 0, when the run goes on
+  bool resumes = false;                              // the same on every rank
+  std::string run_id;
+  int64_t attempt = 1;
+  int64_t rejected = 0;  // newer checkpoints that were not valid
+};
+
+// On rank 0: makes and locks the directory. Throws InvalidArgument when another process holds it,
+// IoError when it cannot be written.
+[[nodiscard]] RunDirectory open_run_directory(const Config& config, int rank,
+                                              const monitoring::Log& log);
+
+// `mode`: auto, never, require, or a path. Collective. CheckpointError (exit 4) when there are only
+// invalid checkpoints, or none and `require`; InvalidArgument for `never` in a used directory and
+// for a config that a resume may not change.
+[[nodiscard]] Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
+                                   dist::Communicator& group, const monitoring::Log& log);
+
+// Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
+// resume does not jump to them. Call it when nothing can refuse the run any more.
+void discard_later(const Resume& resume, RunDirectory& run);
+
+// RUN/config.yaml: what the steps from here on are made with.
+void write_config(const Config& config);
+// RUN/tokenizer.model.
+void write_tokenizer(const Config& config, const data::PreparedData& data);
+
+// The status in RUN/result.json, "" where there is none: the run did not end.
+[[nodiscard]] std::string last_status(const Config& config);
+
+}  // namespace fathom::launcher

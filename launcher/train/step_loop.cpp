@@ -1,0 +1,146 @@
+#include "launcher/train/step_loop.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/clock.h"
+#include "core/model/flops.h"
+#include "core/optim/schedule.h"
+#include "launcher/signals.h"
+#include "launcher/train/time_limits.h"
+
+namespace fathom::launcher {
+namespace {
+
+// Collective.
+double peak_of_all(dist::Communicator& group, Device& device, DType dtype) {
+  group.barrier();  // ranks on one machine share it, so they measure at the same time
+  double peak = device.peak_flops(dtype);
+  group.all_reduce_sum(std::span<double>(&peak, 1));
+  return peak;
+}
+
+}  // namespace
+
+StepLoop::StepLoop(const LoopParts& parts, const TrainState& state)
+    : parts_(parts),
+      config_(parts.config),
+      state_(state),
+      verdict_(make_verdict(parts.config, parts.data, state.verdict)),
+      lengths_(parts.data.train.lengths()),
+      batches_(lengths_, config_.batch, config_.run.seed),
+      peak_flops_(peak_of_all(parts.group, parts.model.parameters().device(),
+                              parts.model.parameters().dtype())) {}
+
+TrainResult StepLoop::run() {
+  CheckpointKeeper& keeper = parts_.keeper;
+  parts_.recorder.state(monitoring::RunState::kTrain);
+  bool is_stopped = false;
+  while (!is_stopped && !is_over()) {
+    const double start = monotonic_seconds();
+    const int64_t step = state_.step + 1;
+    const data::Batch batch = batches_.at(state_.next);
+    autograd::Profile* profile = parts_.profiler ? parts_.profiler->begin_step(step) : nullptr;
+    const double rate =
+        optim::learning_rate(config_.optimizer, parts_.adam.updates() + 1, config_.train.max_steps);
+
+    const StepGradient gradient = parts_.gradients.run(batch, step, observes(step), profile);
+    keeper.before_update();
+    const Update update = parts_.updater.apply(gradient, batch.target_tokens, rate, profile);
+    keeper.after_update();
+
+    if (profile != nullptr) parts_.profiler->end_step();
+    ++state_.step;
+    report(batch, gradient, update, rate, start);
+    advance(batch, update);
+    if (parts_.validator.is_due(step)) {
+      const ValidationRecord& record = validate();
+      track_best(record, state_);
+      judge(record, verdict_);
+    }
+    state_.verdict = verdict_.state();
+    const StepAgreement agreed = agree(parts_.group, {.stops = requested_stop() != 0,
+                                                      .saves = keeper.is_due_by_time(),
+                                                      .commit = keeper.poll()});
+    keeper.settle(agreed.commit);
+    is_stopped = agreed.stops;
+    if (!is_stopped && (agreed.saves || keeper.is_due(state_)))
+      keeper.save(state_, parts_.validator.metric(step));
+  }
+  TrainResult result =
+      is_over() ? end_of_run()
+                : TrainResult{.kind = StopKind::kSignalled, .reason = "a signal asked for it"};
+  parts_.recorder.state(monitoring::RunState::kStopping);
+  keeper.finish(state_, parts_.validator.metric(state_.step));
+  result.validation = parts_.validator.last();
+  return result;
+}
+
+bool StepLoop::is_over() const { return is_complete(config_, state_) || verdict_.verdict(); }
+
+bool StepLoop::observes(int64_t step) const {
+  const int64_t every = config_.monitoring.layer_statistics_every;
+  return every > 0 && (step == 1 || step % every == 0);
+}
+
+void StepLoop::advance(const data::Batch& batch, const Update& update) {
+  state_.next = batches_.after(state_.next);
+  state_.source_tokens += batch.source_tokens;
+  state_.target_tokens += batch.target_tokens;
+  state_.sentences += int64_t(batch.pairs.size());
+  if (!update.is_skipped) return;
+  ++state_.skipped;
+  (void)verdict_.add_nonfinite(state_.step, std::isfinite(update.loss)
+                                                ? score::NonfiniteValue::kGradientNorm
+                                                : score::NonfiniteValue::kLoss);
+}
+
+void StepLoop::report(const data::Batch& batch, const StepGradient& gradient, const Update& update,
+                      double rate, double start) {
+  StepRecord record{.step = state_.step,
+                    .epoch = state_.next.epoch,
+                    .loss = update.loss,
+                    .nll = update.nll,
+                    .gradient_norm = update.gradient_norm,
+                    .learning_rate = rate,
+                    .source_tokens = batch.source_tokens,
+                    .target_tokens = batch.target_tokens,
+                    .sentences = int64_t(batch.pairs.size()),
+                    .is_skipped = update.is_skipped,
+                    .optimizer_seconds = update.seconds,
+                    .timing = parts_.gradients.timing(),
+                    .ranks = parts_.gradients.ranks()};
+  if (update.is_skipped)
+    parts_.recorder.skipped(record, parts_.layers.nonfinite(gradient));
+  else if (observes(state_.step))
+    parts_.recorder.layers(state_.step, parts_.layers.measure(gradient, rate));
+  record.step_seconds = monotonic_seconds() - start;
+  record.flops_utilization = model::training_flops(parts_.model.config(), lengths_, batch.pairs) /
+                             record.step_seconds / peak_flops_;
+  parts_.recorder.memory(parts_.gradients.memory_bytes());
+  parts_.recorder.step(record);
+  parts_.watchdog.progress(state_.step);
+}
+
+const ValidationRecord& StepLoop::validate() {
+  const dist::Watchdog::Section section(parts_.watchdog, "validation", section_limit(config_));
+  parts_.recorder.state(monitoring::RunState::kValidate);
+  const ValidationRecord& record = parts_.validator.run(state_.step);
+  parts_.recorder.validation(record.step, record.losses,
+                             record.bleu.value_or(std::numeric_limits<double>::quiet_NaN()),
+                             record.seconds);
+  parts_.recorder.state(monitoring::RunState::kTrain);
+  return record;
+}
+
+// The last validation may still say that the run has failed; the state does not hear of one that
+// was not scheduled.
+TrainResult StepLoop::end_of_run() {
+  score::VerdictMonitor verdict = verdict_;
+  const auto& last = parts_.validator.last();
+  const bool is_validated = last && last->step == state_.step;
+  if (!is_validated && parts_.validator.has_data()) judge(validate(), verdict);
+  return result_of(config_, state_, verdict.finish());
+}
+
+}  // namespace fathom::launcher

@@ -1,0 +1,62 @@
+// The step loop: where data, model, distribution, checkpoints and monitoring meet.
+#pragma once
+
+#include <optional>
+
+#include "core/data/batch_sequence.h"
+#include "launcher/train/checkpoint_keeper.h"
+#include "launcher/train/ending.h"
+#include "launcher/train/layer_report.h"
+#include "launcher/train/step_profiler.h"
+#include "launcher/train/updater.h"
+#include "launcher/train/validator.h"
+
+namespace fathom::launcher {
+
+// What the loop works with; all outlive it.
+struct LoopParts {
+  const Config& config;  // batch.shards resolved
+  const data::PreparedData& data;
+  dist::Communicator& group;
+  dist::Watchdog& watchdog;
+  model::Transformer& model;
+  optim::Adam& adam;
+  GradientStep& gradients;
+  Updater& updater;
+  LayerReport& layers;
+  Validator& validator;
+  CheckpointKeeper& keeper;
+  Recorder& recorder;
+  StepProfiler* profiler = nullptr;  // null: none was asked for
+};
+
+class StepLoop {
+ public:
+  // `state` is where a resume goes on, or a fresh one. Collective.
+  StepLoop(const LoopParts& parts, const TrainState& state);
+
+  [[nodiscard]] const TrainState& state() const { return state_; }
+
+  // Collective. Trains until the config, a verdict or a signal ends it; the last step is saved.
+  // IoError when that last save fails.
+  [[nodiscard]] TrainResult run();
+
+ private:
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] bool observes(int64_t step) const;
+  void advance(const data::Batch& batch, const Update& update);
+  void report(const data::Batch& batch, const StepGradient& gradient, const Update& update,
+              double rate, double start);
+  const ValidationRecord& validate();
+  [[nodiscard]] TrainResult end_of_run();
+
+  LoopParts parts_;
+  const Config& config_;
+  TrainState state_;
+  score::VerdictMonitor verdict_;
+  data::PairLengths lengths_;
+  data::BatchSequence batches_;
+  double peak_flops_;  // per second, all ranks
+};
+
+}  // namespace fathom::launcher

@@ -1,0 +1,261 @@
+#include "launcher/train/training_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "launcher/cores.h"
+#include "launcher/devices.h"
+#include "launcher/provenance.h"
+#include "launcher/train/agreement.h"
+#include "launcher/train/profile_model.h"
+#include "launcher/train/time_limits.h"
+#include "monitoring/catalogue.h"
+
+namespace fathom::launcher {
+namespace {
+
+// Before the long work, not at the first step that has layer statistics.
+void check_series(const Config& config, int ranks) {
+  const int64_t blocks =
+      config.monitoring.detail == Detail::kBlock ? model::block_count(config.model) : 0;
+  const int64_t needed = monitoring::series_needed(blocks, ranks);
+  require(needed <= config.monitoring.max_series, "monitoring.max_series: got ",
+          config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks, " ranks need ",
+          needed, "; raise it", blocks > 0 ? ", or set monitoring.detail: run" : "");
+}
+
+// With what follows from the number of ranks and the machine.
+Config resolved(Config config, int ranks) {
+  config.batch.shards = data::resolved_shards(config.batch);
+  config.train.threads = threads_per_rank(config);
+  require(ranks <= config.batch.shards, "batch.shards: ", config.batch.shards,
+          " virtual shards cannot be shared out over ", ranks,
+          " ranks; start at most that many, or raise batch.shards");
+  if (config.dist.reduction == Reduction::kTree) data::check_shards_fit(config.batch);
+  check_series(config, ranks);
+  return config;
+}
+
+// Rank 0 prepares, then the others find it ready, or build their own where they do not see it.
+data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
+                                const monitoring::Log& log) {
+  const bool decoder_only = config.model.kind == model::ModelKind::kDecoder;
+  std::optional<data::PreparedData> data;
+  if (group.rank() == 0) data.emplace(data::prepare(config.data, decoder_only));
+  group.barrier();
+  if (!data) data.emplace(data::prepare(config.data, decoder_only));
+  for (const std::string& note : data->notes) log.info(note);
+  return std::move(*data);
+}
+
+// What validation translations are compared with, read once: the files may change while a run
+// lives.
+std::vector<std::string> validation_references(const Config& config, const monitoring::Log& log) {
+  if (config.train.best_metric != BestMetric::kBleu || config.data.valid.empty()) return {};
+  std::vector<std::string> lines =
+      data::evaluation_text(config.data, config.data.valid, false).target;
+  const auto empty = std::count(lines.begin(), lines.end(), "");
+  require<DataError>(size_t(empty) < lines.size(), "data.valid: all ", lines.size(),
+                     " references are empty, but train.best_metric is bleu");
+  if (empty > 0)
+    log.warn(join("data.valid: ", empty, " of ", lines.size(),
+                  " references are empty; they do not count for BLEU"));
+  return lines;
+}
+
+StepOptions step_options(const Config& c, const Sharding& sharding, int group_size) {
+  const bool overlaps =
+      c.dist.overlap == Overlap::kOn ||
+      (c.dist.overlap == Overlap::kAuto && group_size > 1 && has_spare_core(threads_per_rank(c)));
+  return {.reducer = {.reduction = reduction_of(c.dist),
+                      .overlap = overlaps ? dist::Overlap::kOn : dist::Overlap::kOff,
+                      .outcome = sharding.outcome(),
+                      .shards = int(c.batch.shards)},
+          .micro_tokens = c.batch.micro_tokens,
+          .label_smoothing = c.optimizer.label_smoothing,
+          .seed = c.run.seed};
+}
+
+monitoring::Object validation_fields(const std::optional<ValidationRecord>& validation) {
+  monitoring::Object fields;
+  if (!validation) return fields;
+  const Validation& losses = validation->losses;
+  fields.push_back({"validation_loss", losses.nll});
+  fields.push_back({"perplexity", std::exp(losses.nll)});
+  if (std::isfinite(losses.source_gain)) fields.push_back({"source_gain", losses.source_gain});
+  return fields;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communicator& group)
+    : group_(group),
+      options_(options),
+      log_({.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()}),
+      config_(resolved(std::move(config), group.size())),
+      watchdog_(make_watchdog(config_, group)),
+      set_up_(std::in_place, watchdog_, "set-up", section_limit(config_, std::chrono::hours(6))),
+      directory_(open_run_directory(config_, group.rank(), log_)),
+      resume_(decide_resume(config_, options.resume, directory_, group, log_)),
+      data_(prepare_data(config_, group, log_)) {
+  if (resume_.checkpoint) check_same_data(*resume_.checkpoint, data_);
+  device_ = make_device(config_);
+  if (resume_.checkpoint) check_same_numerics(*resume_.checkpoint, device_->numerics(), log_);
+  check_ranks_agree(config_, data_, device_->numerics(), group);
+  config_.model.vocabulary_size = data_.tokenizer->size();
+  if (group.rank() == 0) write_tokenizer(config_, data_);
+
+  model_ = std::make_unique<model::Transformer>(config_.model, *device_, compute_type(config_));
+  sharding_.emplace(config_.dist, model_->parameters(), group);
+  adam_.emplace(config_.optimizer, sharding_->slices());
+  fill_model();
+}
+
+void TrainingRun::fill_model() {
+  if (resume_.resumes) {
+    const auto& checkpoint = resume_.checkpoint;
+    load_state(checkpoint ? &*checkpoint : nullptr, *model_, *adam_, *sharding_, state_, group_);
+    model_->set_update(state_.step);
+    return;
+  }
+  model_->initialise(config_.run.seed);
+  if (options_.init_from.empty())
+    profile_model(config_, data_.train, *model_, group_);
+  else
+    load_weights(options_.init_from, config_, *model_, group_, log_);
+}
+
+std::optional<TrainResult> TrainingRun::earlier_end() const {
+  if (!resume_.resumes) return std::nullopt;
+  std::string status = group_.rank() == 0 ? last_status(config_) : "";
+  group_.broadcast(status, 0);
+  if (status == status_of(StopKind::kFailed)) {
+    const std::optional<score::Verdict> verdict =
+        make_verdict(config_, data_, state_.verdict).verdict();
+    if (!verdict) return std::nullopt;
+    const TrainResult result = result_of(config_, state_, *verdict);
+    log_result(result);
+    return result;
+  }
+  if (!is_complete(config_, state_)) return std::nullopt;
+  log_.info(join("already complete at step ", state_.step,
+                 "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
+  return result_of(config_, state_, {});
+}
+
+void TrainingRun::open() {
+  references_ = validation_references(config_, log_);
+  const bool is_chosen = options_.resume != "auto" && options_.resume != "require";
+  if (is_chosen) discard_later(resume_, directory_);
+  if (group_.rank() == 0) write_config(config_);
+  recorder_.emplace(config_, config_.run.directory, resume_.resumes ? state_.step : -1,
+                    group_.rank(), group_.size(), log_);
+  if (resume_.checkpoint)
+    recorder_->restore_counters(
+        provenance_text(resume_.checkpoint->manifest().provenance, "counters"));
+  recorder_->rejected(resume_.rejected);
+  log_start();
+  if (options_.profile && group_.rank() == 0)
+    profiler_.emplace(device_->compute(),
+                      std::filesystem::path(config_.run.directory) / "trace.json");
+  make_loop();
+  resume_.checkpoint.reset();  // its memory is no longer needed
+  set_up_.reset();
+}
+
+void TrainingRun::log_start() {
+  log_.info(join(config_.model.topology, ": ", model_->parameters().all().size(), " tensors, ",
+                 model_->parameters().size(), " parameters; ", data_.train.size(),
+                 " training pairs, ", data_.train.target_tokens(),
+                 " target tokens, unigram entropy ", data_.unigram_entropy,
+                 " nats; ranks: ", group_.size(), ", threads of each: ", config_.train.threads,
+                 ", shards: ", config_.batch.shards));
+  if (resume_.resumes) {
+    const std::string from = resume_.checkpoint ? resume_.checkpoint->path().string() : "";
+    log_.info(join("resumed from step ", state_.step, ", ", from));
+    if (!options_.init_from.empty())
+      log_.warn("--init-from was left out: this run goes on from its own checkpoint");
+    recorder_->event("resumed",
+                     {{"step", state_.step}, {"from", from}, {"attempt", resume_.attempt}});
+    return;
+  }
+  recorder_->event("started", {{"step", state_.step},
+                               {"ranks", group_.size()},
+                               {"run_id", resume_.run_id},
+                               {"init_from", options_.init_from}});
+  const data::DropCounts& dropped = data_.reports.at("train").counts;
+  recorder_->dropped(dropped);
+  if (!dropped.empty()) log_.info("left out of training: " + data::describe(dropped));
+}
+
+void TrainingRun::make_loop() {
+  const bool is_root = group_.rank() == 0;
+  gradients_.emplace(*model_, *device_, data_.train, group_, sharding_->ownership(),
+                     step_options(config_, *sharding_, group_.size()));
+  probe_.emplace(sharding_->slices(), sharding_->chunk_gather());
+  updater_.emplace(*device_, *adam_, *sharding_, *probe_, config_.optimizer.clip_norm);
+  layers_.emplace(*model_, *adam_, *probe_, config_.batch.shards);
+  validator_.emplace(config_, data_, references_, *model_, *device_, group_);
+  snapshot_.emplace(model_->parameters(), *adam_, *sharding_, is_root);
+  keeper_.emplace(
+      KeeperParts{.config = config_,
+                  .directory = directory_.checkpoints ? &*directory_.checkpoints : nullptr,
+                  .snapshot = *snapshot_,
+                  .group = group_,
+                  .watchdog = watchdog_,
+                  .recorder = *recorder_,
+                  .provenance =
+                      [this] {
+                        return provenance_json(config_, data_, device_->numerics(), group_.size(),
+                                               recorder_->counters_json());
+                      },
+                  .run_id = resume_.run_id,
+                  .attempt = resume_.attempt},
+      state_.step > 0 ? state_.step : -1);
+  loop_.emplace(LoopParts{.config = config_,
+                          .data = data_,
+                          .group = group_,
+                          .watchdog = watchdog_,
+                          .model = *model_,
+                          .adam = *adam_,
+                          .gradients = *gradients_,
+                          .updater = *updater_,
+                          .layers = *layers_,
+                          .validator = *validator_,
+                          .keeper = *keeper_,
+                          .recorder = *recorder_,
+                          .profiler = profiler_ ? &*profiler_ : nullptr},
+                state_);
+}
+
+void TrainingRun::finish(const TrainResult& result) {
+  if (profiler_) profiler_->finish(std::cerr);
+  recorder_->finish(status_of(result.kind), result.reason, loop_->state().step,
+                    validation_fields(result.validation));
+  log_result(result);
+}
+
+void TrainingRun::abandon(const std::string& reason) {
+  try {
+    if (directory_.lock && directory_.lock->still_mine())
+      recorder_->finish("stopped", reason, loop_->state().step, {});
+  } catch (const Error&) {
+    // The disk may be what failed; the error that ends the run is the first one.
+  }
+}
+
+void TrainingRun::log_result(const TrainResult& result) const {
+  if (group_.rank() != 0) return;
+  const int64_t step = loop_ ? loop_->state().step : state_.step;
+  const bool is_interrupted = result.kind == StopKind::kSignalled;
+  std::cerr << join("fathom train: ", status_of(result.kind), " at step ", step, ": ",
+                    result.reason, is_interrupted ? "; saved, run the same command to go on" : "",
+                    "\n")
+            << std::flush;
+}
+
+}  // namespace fathom::launcher
