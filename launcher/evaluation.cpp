@@ -5,11 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
 #include "core/data/batch_plan.h"
-#include "core/score/bleu.h"
-#include "core/score/chrf.h"
 
 namespace fathom::launcher {
 namespace {
@@ -77,73 +73,6 @@ Validation validate(model::Transformer& model, Device& device, const data::Datas
   out.source_gain = measures_gain ? foreign / double(out.tokens) - out.nll
                                   : std::numeric_limits<double>::quiet_NaN();
   return out;
-}
-
-std::vector<std::string> translate_dataset(model::Transformer& model, Device& device,
-                                           const data::Dataset& data,
-                                           const data::Tokenizer& tokenizer, int64_t batch_tokens,
-                                           dist::Communicator& group) {
-  const data::PairLengths lengths = data.lengths();
-  std::vector<int64_t> order(size_t(data.size()));
-  for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return lengths.source[size_t(a)] < lengths.source[size_t(b)];
-  });
-  nlohmann::json mine = nlohmann::json::array();
-  size_t at = 0;
-  for (int64_t batch = 0; at < order.size(); ++batch) {
-    std::vector<int64_t> pairs;
-    std::vector<std::vector<int32_t>> tokens;
-    for (int64_t cost = 0; at < order.size(); ++at) {
-      cost += lengths.source[size_t(order[at])];
-      if (!pairs.empty() && cost > batch_tokens) break;
-      pairs.push_back(order[at]);
-      const std::span<const int32_t> source = data.source(order[at]);
-      tokens.emplace_back(source.begin(), source.end());
-    }
-    if (batch % group.size() != group.rank()) continue;
-    const std::vector<std::vector<int32_t>> out = decode::greedy_decode(model, device, tokens);
-    for (size_t i = 0; i < pairs.size(); ++i) mine.push_back({pairs[i], tokenizer.decode(out[i])});
-  }
-  std::vector<std::string> translations(size_t(data.size()));
-  for (const std::string& part :
-       group.all_gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
-    for (const auto& entry : nlohmann::json::parse(part))
-      translations[entry[0].get<size_t>()] = entry[1].get<std::string>();
-  return translations;
-}
-
-SplitScore score_split(model::Transformer& model, Device& device, const data::Dataset& data,
-                       const std::vector<std::string>& references, const data::Tokenizer& tokenizer,
-                       int64_t batch_tokens, dist::Communicator& group) {
-  SplitScore out;
-  out.translations = translate_dataset(model, device, data, tokenizer, batch_tokens, group);
-  std::vector<std::string> hypotheses;
-  std::vector<std::vector<std::string>> streams(1);
-  for (size_t i = 0; i < out.translations.size(); ++i) {
-    if (references[i].empty()) {
-      ++out.uncounted;
-      continue;
-    }
-    hypotheses.push_back(out.translations[i]);
-    streams[0].push_back(references[i]);
-  }
-  require<DataError>(!hypotheses.empty(), "score: all ", out.uncounted, " references are empty");
-  const score::BleuScore score = score::corpus_bleu(hypotheses, streams);
-  out.bleu = score.score;
-  out.line = score::to_line(score);
-  out.signature = score::signature(score);
-  out.chrf = score::corpus_chrf(hypotheses, streams).score;
-  return out;
-}
-
-data::Dataset first_pairs(const data::Dataset& data, int64_t count) {
-  std::vector<data::TokenPair> pairs;
-  for (int64_t i = 0; i < std::min(count, data.size()); ++i) {
-    const auto source = data.source(i), target = data.target(i);
-    pairs.push_back({{source.begin(), source.end()}, {target.begin(), target.end()}});
-  }
-  return data::Dataset::from_pairs(pairs, data.decoder_only());
 }
 
 }  // namespace fathom::launcher

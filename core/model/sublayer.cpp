@@ -86,11 +86,11 @@ class SelfAttention final : public Sublayer {
 
  private:
   // Appends this step's keys and values to the cache and attends to all of it.
-  Var decode(const Var& qkv, DecoderCache& cache, const BlockInput& input) const {
+  Var decode(const Var& qkv, const DecoderCache& cache, const BlockInput& input) const {
     Tape& tape = qkv.tape();
     const Tensor& all = qkv.value();  // (T, 3 C)
     const int64_t C = all.cols() / 3;
-    const Tensor& kv = cache.layers[layer_].self;  // (sentences x room, 2 C)
+    const Tensor& kv = cache.layers[layer_].self;  // (N, 2 C)
     tape.run(&autograd::Kernels::append_rows,
              {.from = all.columns(C, 2 * C), .to = kv, .index = cache.write_row});
     return ops::cross_attention(
@@ -128,8 +128,9 @@ class CrossAttention final : public Sublayer {
 
   Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
-    const Var q = q_(u);           // (T, C)
-    const Var kv = memory(input);  // (S, 2 C)
+    const Var q = q_(u);  // (T, C)
+    const Var kv = input.cache ? tape.constant(input.cache->layers[layer_].cross)
+                               : kv_(input.memory);  // (S, 2 C)
     const Var y = ops::cross_attention(
         q, kv,
         {.queries = input.segments,
@@ -140,16 +141,9 @@ class CrossAttention final : public Sublayer {
     return out_(topology_.inner(y, block_, InnerPoint::kHeads),
                 {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
+  Var source_keys(const Var& memory) const override { return kv_(memory); }
 
  private:
-  // Keys and values of the source; while decoding they are made once and kept.
-  Var memory(const BlockInput& input) const {
-    if (!input.cache) return kv_(input.memory);
-    Var& kept = input.cache->layers[layer_].cross;
-    if (!kept.is_set()) kept = kv_(input.memory);
-    return kept;
-  }
-
   const topology::Topology& topology_;
   topology::BlockContext block_;
   Affine q_, kv_, out_;
@@ -193,6 +187,8 @@ class FeedForward final : public Sublayer {
 };
 
 }  // namespace
+
+Var Sublayer::source_keys(const Var&) const { fail("source_keys: not a block of cross-attention"); }
 
 std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
                                         const topology::BlockContext& block,

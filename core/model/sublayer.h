@@ -13,16 +13,16 @@
 
 namespace fathom::model {
 
-// Keys and values of tokens already decoded, one per decoder layer.
+// Keys and values of one decoder layer, side by side.
 struct LayerCache {
-  Tensor self;  // (sentences x room, 2 C): keys and values side by side
-  Var cross;    // (S, 2 C): made from the memory at the first step
+  Tensor self;   // (N, 2 C): of the tokens decoded so far
+  Tensor cross;  // (S, 2 C): of the source
 };
-// Incremental decoding: each step brings one row for every sentence that is still active.
+// Incremental decoding: a step brings one row for each sentence or hypothesis.
 struct DecoderCache {
   std::vector<LayerCache> layers;
   Tensor write_row;                          // (1, T) i32: in `self`, for each row of this step
-  kernels::Segments self_keys, memory_keys;  // of the active sentences, this step's token included
+  kernels::Segments self_keys, memory_keys;  // what each row sees, its own token included
 };
 
 // What a stack's blocks see of the batch. Everything pointed to outlives the tape.
@@ -32,7 +32,7 @@ struct BlockInput {
   bool causal = false;
   Var memory = {};  // encoder output (S, C), for cross-attention
   kernels::Segments memory_segments = {};
-  DecoderCache* cache = nullptr;  // set while decoding
+  const DecoderCache* cache = nullptr;  // set while decoding; `memory` is not read then
 };
 
 class Sublayer {
@@ -40,6 +40,9 @@ class Sublayer {
   virtual ~Sublayer() = default;
   // (T, C) -> (T, C)
   [[nodiscard]] virtual Var forward(const Var& u, const BlockInput& input) const = 0;
+  // For a cache: keys and values of an encoder output. (S, C) -> (S, 2 C). Cross-attention alone
+  // has them.
+  [[nodiscard]] virtual Var source_keys(const Var& memory) const;
 };
 
 // Declares the parameters under name_of(block), in the order forward uses them. `topology` outlives

@@ -107,6 +107,13 @@ ops::TokenLosses Transformer::losses(Tape& tape, const DeviceBatch& batch, doubl
   return ops::linear_cross_entropy(decoded, *output_, batch.targets, smoothing, weight);
 }
 
+Var Transformer::source_keys(int layer, const Var& memory) const {
+  for (const topology::BlockContext& block : decoder_->blocks())
+    if (block.layer == layer && block.kind == topology::BlockKind::kCrossAttention)
+      return decoder_->sublayer(block.index()).source_keys(memory);
+  fail("source_keys: no cross-attention in decoder layer ", layer);
+}
+
 Var Transformer::logits(const Var& decoded) const {
   return ops::linear(decoded, *output_, nullptr);
 }

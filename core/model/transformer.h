@@ -49,6 +49,9 @@ class Transformer {
   [[nodiscard]] Var decode(Tape& tape, const Tensor& tokens, const Tensor& positions,
                            int64_t position_limit, const BlockInput& input,
                            BlockObserver* observer = nullptr);
+  // What cross-attention of decoder layer `layer`, from 1, makes of an encoder output: its keys and
+  // values. (S, C) -> (S, 2 C)
+  [[nodiscard]] Var source_keys(int layer, const Var& memory) const;
   // (T, C) -> logits (T, V).
   [[nodiscard]] Var logits(const Var& decoded) const;
 

@@ -7,6 +7,7 @@
 #include "core/data/prepare.h"
 #include "launcher/evaluation.h"
 #include "launcher/model_source.h"
+#include "launcher/translation_score.h"
 
 namespace fathom::launcher {
 namespace {
@@ -15,6 +16,15 @@ using nlohmann::ordered_json;
 
 ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+data::Dataset first_pairs(const data::Dataset& data, int64_t count) {
+  std::vector<data::TokenPair> pairs;
+  for (int64_t i = 0; i < std::min(count, data.size()); ++i) {
+    const auto source = data.source(i), target = data.target(i);
+    pairs.push_back({{source.begin(), source.end()}, {target.begin(), target.end()}});
+  }
+  return data::Dataset::from_pairs(pairs, data.decoder_only());
 }
 
 }  // namespace

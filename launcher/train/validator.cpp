@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/clock.h"
+#include "launcher/translation_score.h"
 
 namespace fathom::launcher {
 

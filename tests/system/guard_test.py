@@ -118,6 +118,20 @@ class Guard(fathom.TestCase):
         self.fathom("probe", run.path, "--out", f"{gradients}-guard", env=self.guarded())
         self.assert_same_state(gradients, f"{gradients}-guard")
 
+    def test_translation_waits_once_a_token_however_many_lines_there_are(self):
+        run = self.run_directory("run")
+        self.train(run)
+        line = (self.directory / "corpus" / "test.xx").read_text(encoding="utf-8").split("\n")[0]
+        counts = []
+        for lines in (0, 1, 30):
+            report = self.directory / f"report-{lines}"
+            out = self.fathom("translate", run.path, stdin=f"{line}\n" * lines,
+                              env=self.guarded(FATHOM_GUARD_REPORT=str(report))).stdout
+            self.assertEqual(out.count("\n"), lines)
+            counts.append(json.loads(report.read_text(encoding="utf-8"))["waits"])
+        self.assertGreater(counts[1], counts[0])
+        self.assertEqual(counts[2], counts[1])
+
     def waits(self, run, steps, *overrides, ranks=0):
         """How often a run of so many steps waited for its device, on the rank that did so most."""
         report = self.directory / "report"

@@ -1,0 +1,40 @@
+// Sentences in, their translations out, in the same order. The one loop behind `fathom translate`,
+// `fathom evaluate` and validation. What a sentence becomes does not depend on the others, on their
+// order, or on the size of a batch, which bounds the memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/decode/strategy.h"
+
+namespace fathom::decode {
+
+// A target has at most a * (source tokens with EOS) + b tokens, as fairseq's max_len_a, max_len_b.
+struct LengthLimit {
+  double a = 1.2;
+  int64_t b = 10;
+
+  [[nodiscard]] int32_t of(const Tokens& source) const;
+};
+
+struct TranslateOptions {
+  int64_t batch_tokens = 2048;  // source tokens with EOS decoded at once; a longer source is alone
+  LengthLimit limit = {};
+};
+
+// Which batches to decode: first, first + every, ... One rank's part of the work.
+struct BatchShare {
+  int64_t first = 0;
+  int64_t every = 1;
+};
+
+// Tokens without EOS, here and there. An empty source has an empty target, and so has one that is
+// not in this share. InvalidArgument for a decoder-only model.
+[[nodiscard]] std::vector<Tokens> translate(model::Transformer& model, Device& device,
+                                            const Strategy& strategy,
+                                            std::span<const Tokens> sources,
+                                            const TranslateOptions& options, BatchShare share = {});
+
+}  // namespace fathom::decode

@@ -1,0 +1,31 @@
+// BLEU and chrF of a model's translations of a split, the work shared out over the ranks. The
+// figures are the same on any number of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/tokenizer.h"
+#include "core/model/transformer.h"
+#include "dist/communicator.h"
+
+namespace fathom::launcher {
+
+// Corpus BLEU (sacreBLEU's defaults) and chrF of greedy translations against `references`, the raw
+// lines of the split in order, at least as many as `data` has pairs. A line with an empty reference
+// does not count; DataError when all are. Collective; every rank gets the figures.
+struct SplitScore {
+  double bleu = 0;
+  double chrf = 0;  // chrF2
+  std::string line, signature;
+  int64_t uncounted = 0;                  // lines with an empty reference
+  std::vector<std::string> translations;  // of all lines
+};
+[[nodiscard]] SplitScore score_split(model::Transformer& model, Device& device,
+                                     const data::Dataset& data,
+                                     const std::vector<std::string>& references,
+                                     const data::Tokenizer& tokenizer, int64_t batch_tokens,
+                                     dist::Communicator& group);
+
+}  // namespace fathom::launcher
