@@ -1,5 +1,6 @@
 // The program: commands are in command_line.h, errors become exit codes here. From here down to a
-// kernel: run_command_line, train, Trainer::run, GradientStep::run, Transformer::losses, an op.
+// kernel: run_command_line, on_all_ranks, train, Trainer::run, GradientStep::run,
+// Transformer::losses, an op.
 #include <csignal>
 #include <cstdio>
 #include <exception>

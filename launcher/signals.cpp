@@ -55,7 +55,7 @@ void report_lost_pages() {
   sigaction(SIGBUS, &action, nullptr);
 }
 
-void heed_signals(Stopping how) {
+void install_signal_handlers(Stopping how) {
   struct sigaction action = {};
   action.sa_handler = how == Stopping::kAtOnce ? end : remember;
   action.sa_flags = SA_RESTART;

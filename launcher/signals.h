@@ -1,7 +1,7 @@
 // Asking a run to stop: SIGUSR1, SIGTERM and SIGINT. While a run is being set up there is nothing
 // to save, so they end the process at once with the exit code that says "run me again". From the
-// first step on they set a flag, nothing more: the step loop looks at it between steps, all ranks
-// agree, and one checkpoint is written. Further signals change nothing.
+// first step on they only set a flag: the step loop looks at it between steps, all ranks agree, and
+// one checkpoint is written. Further signals change nothing.
 #pragma once
 
 namespace fathom::launcher {
@@ -13,7 +13,7 @@ void report_lost_pages();
 enum class Stopping { kAtOnce, kBetweenSteps };
 
 // From here on the three signals stop the run in this way, and SIGPIPE is ignored.
-void heed_signals(Stopping how);
+void install_signal_handlers(Stopping how);
 
 // The first signal that arrived under kBetweenSteps, 0 for none.
 [[nodiscard]] int requested_stop();

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -184,6 +185,42 @@ int checkpoint_diff(const std::string& a, const std::string& b) {
   else
     fmt::print("different: arrays {}, values {}\n", arrays, values);
   return arrays + values == 0 ? 0 : 1;
+}
+
+const CLI::App* add_checkpoint(CLI::App& app, CheckpointCommand& command) {
+  using Action = CheckpointCommand::Action;
+  CLI::App* sub =
+      app.add_subcommand("checkpoint", "Look into checkpoints; a run stands for its own");
+  sub->require_subcommand(0, 1);
+  const auto add = [&](const char* name, const char* text, Action action) {
+    CLI::App* one = sub->add_subcommand(name, text);
+    one->add_option("paths", command.paths, "Checkpoints or run directories")->required();
+    one->callback([&command, action] { command.action = action; });
+    return one;
+  };
+  add("inspect", "Step, origin, and a table of the arrays", Action::kInspect);
+  add("verify", "Is every one whole? Exit 0 or 4", Action::kVerify);
+  add("diff", "Compare the state of two: exit 0 when identical, 1 when not", Action::kDiff);
+  add("verify-child", "", Action::kVerifyChild)->group("");
+  return sub;
+}
+
+int run_checkpoint(const CheckpointCommand& command) {
+  const std::vector<std::string>& paths = command.paths;
+  switch (command.action) {
+    case CheckpointCommand::Action::kInspect:
+      return checkpoint_inspect(paths);
+    case CheckpointCommand::Action::kVerify:
+      return checkpoint_verify(paths);
+    case CheckpointCommand::Action::kDiff:
+      require(paths.size() == 2, "checkpoint diff: needs two paths, got ", paths.size());
+      return checkpoint_diff(paths[0], paths[1]);
+    case CheckpointCommand::Action::kVerifyChild:
+      return checkpoint::verify_child_main(paths.front());
+    case CheckpointCommand::Action::kNone:
+      break;
+  }
+  fail("a subcommand is required; see --help");
 }
 
 }  // namespace fathom::launcher

@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 // Step, run, provenance and a table of the arrays with rms, min and max. A run directory stands for
@@ -17,5 +21,17 @@ int checkpoint_verify(const std::vector<std::string>& paths);
 // Compares state, never provenance: arrays byte for byte, and the values. 0 and "identical", or 1
 // and a line for each difference.
 int checkpoint_diff(const std::string& a, const std::string& b);
+
+struct CheckpointCommand {
+  enum class Action { kNone, kInspect, kVerify, kDiff, kVerifyChild };
+  Action action = Action::kNone;
+  std::vector<std::string> paths;
+};
+
+// Declares `checkpoint` with its actions; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_checkpoint(CLI::App& app, CheckpointCommand& command);
+
+// InvalidArgument without an action, and for a diff of more or less than two.
+[[nodiscard]] int run_checkpoint(const CheckpointCommand& command);
 
 }  // namespace fathom::launcher

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include <CLI/CLI.hpp>
+
 #include "core/base/error.h"
 #include "launcher/config/document.h"
 #include "launcher/config/load.h"
@@ -28,6 +30,39 @@ int config_check(const std::string& path, const std::vector<std::string>& overri
 int config_keys(KeysForm form, std::ostream& out) {
   out << (form == KeysForm::kMarkdown ? keys_as_markdown() : keys_as_text());
   return int(ExitCode::kDone);
+}
+
+const CLI::App* add_config(CLI::App& app, ConfigCommand& command) {
+  using Action = ConfigCommand::Action;
+  CLI::App* sub = app.add_subcommand("config", "Show or check a config, or list all keys");
+  sub->require_subcommand(0, 1);
+  const auto add = [&](const char* name, const char* text, Action action) {
+    CLI::App* one = sub->add_subcommand(name, text);
+    one->callback([&command, action] { command.action = action; });
+    return one;
+  };
+  for (CLI::App* one : {add("show", "The resolved config", Action::kShow),
+                        add("check", "Check, and say what memory a rank needs", Action::kCheck)}) {
+    one->add_option("config", command.config, "A YAML file")->required();
+    one->add_option("overrides", command.overrides, "key=value, wins over the file");
+  }
+  add("keys", "Every key: type, default, range, meaning", Action::kKeys)
+      ->add_flag("--markdown", command.markdown);
+  return sub;
+}
+
+int run_config(const ConfigCommand& command, std::ostream& out) {
+  switch (command.action) {
+    case ConfigCommand::Action::kShow:
+      return config_show(command.config, command.overrides, out);
+    case ConfigCommand::Action::kCheck:
+      return config_check(command.config, command.overrides, out);
+    case ConfigCommand::Action::kKeys:
+      return config_keys(command.markdown ? KeysForm::kMarkdown : KeysForm::kText, out);
+    case ConfigCommand::Action::kNone:
+      break;
+  }
+  fail("a subcommand is required; see --help");
 }
 
 }  // namespace fathom::launcher

@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 // The resolved config, as YAML that loads again.
@@ -19,5 +23,19 @@ namespace fathom::launcher {
 
 enum class KeysForm { kText, kMarkdown };  // --markdown
 [[nodiscard]] int config_keys(KeysForm form, std::ostream& out);
+
+struct ConfigCommand {
+  enum class Action { kNone, kShow, kCheck, kKeys };
+  Action action = Action::kNone;
+  std::string config;
+  std::vector<std::string> overrides;
+  bool markdown = false;
+};
+
+// Declares `config` with its three actions; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_config(CLI::App& app, ConfigCommand& command);
+
+// InvalidArgument without an action.
+[[nodiscard]] int run_config(const ConfigCommand& command, std::ostream& out);
 
 }  // namespace fathom::launcher

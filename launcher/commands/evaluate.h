@@ -6,6 +6,10 @@
 
 #include "dist/session.h"
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 struct EvaluateCommand {
@@ -15,6 +19,9 @@ struct EvaluateCommand {
   int64_t samples = 0;         // translations to print with their source and reference
   int threads = 0;
 };
+
+// Declares `evaluate` and its options; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_evaluate(CLI::App& app, EvaluateCommand& command);
 
 // Works on any number of ranks, with the same figures.
 [[nodiscard]] int evaluate(const EvaluateCommand& command, dist::Session& session,

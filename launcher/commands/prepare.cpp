@@ -4,10 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "core/base/error.h"
 #include "core/data/prepare.h"
+#include "launcher/config/load.h"
 
 namespace fathom::launcher {
 namespace {
@@ -29,20 +31,29 @@ void print_split(const data::PreparedData& data, const char* name, const data::D
 
 }  // namespace
 
-int prepare(const data::DataConfig& config, bool decoder_only) {
+const CLI::App* add_prepare(CLI::App& app, PrepareCommand& command) {
+  CLI::App* sub = app.add_subcommand("prepare", "Learn the tokenizer and build the data set");
+  sub->add_option("config", command.config, "A YAML file")->required();
+  sub->add_option("overrides", command.overrides, "key=value, wins over the file");
+  return sub;
+}
+
+int prepare(const PrepareCommand& command) {
+  const Config config = load_config(command.config, command.overrides);
   std::string phase;
   const auto progress = [&](std::string_view now, double) {
     if (now == phase) return;
     phase = now;
     fmt::print(stderr, "prepare: {}\n", phase);
   };
-  const data::PreparedData data = data::prepare(config, decoder_only, progress);
+  const data::PreparedData data =
+      data::prepare(config.data, config.model.kind == model::ModelKind::kDecoder, progress);
 
   for (const std::string& note : data.notes) fmt::print(stderr, "prepare: note: {}\n", note);
   fmt::print("{:<10} {} ({})\n", "directory", data.directory.string(),
              data.built ? "built now" : "was there already");
   fmt::print("{:<10} {}, {} pieces\n", "tokenizer",
-             config.tokenizer == data::TokenizerKind::kBpe ? "bpe" : "unigram",
+             config.data.tokenizer == data::TokenizerKind::kBpe ? "bpe" : "unigram",
              data.tokenizer->size());
   print_split(data, "train", data.train);
   if (data.valid) print_split(data, "valid", *data.valid);

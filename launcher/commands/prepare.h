@@ -1,12 +1,25 @@
 // `fathom prepare CONFIG`: learns the tokenizer and builds the binary data set, or finds both done.
 #pragma once
 
-#include "core/data/config.h"
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace fathom::launcher {
 
+struct PrepareCommand {
+  std::string config;
+  std::vector<std::string> overrides;
+};
+
+// Declares `prepare` and its options; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_prepare(CLI::App& app, PrepareCommand& command);
+
 // Prints what was learnt, counted and dropped, and where it lies, to stdout; phases and notes go to
 // stderr. Returns the exit code; errors are thrown.
-[[nodiscard]] int prepare(const data::DataConfig& config, bool decoder_only);
+[[nodiscard]] int prepare(const PrepareCommand& command);
 
 }  // namespace fathom::launcher

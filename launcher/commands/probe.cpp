@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "checkpoint/writer.h"
@@ -118,6 +119,15 @@ void write_gradients(const LoadedModel& loaded, const Tensor& gradient,
 }
 
 }  // namespace
+
+const CLI::App* add_probe(CLI::App& app, ProbeCommand& command) {
+  CLI::App* sub = app.add_subcommand("probe", "One batch forward and backward: layer statistics");
+  sub->add_option("source", command.source, "A config file, a run directory or a checkpoint")
+      ->required();
+  sub->add_option("overrides", command.overrides, "key=value, of a config file");
+  sub->add_option("--out", command.out, "Write every gradient there, in the checkpoint format");
+  return sub;
+}
 
 int probe(const ProbeCommand& command, std::ostream& out) {
   LoadedModel loaded =

@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 struct ProbeCommand {
@@ -14,6 +18,9 @@ struct ProbeCommand {
   std::vector<std::string> overrides;  // of a config file
   std::string out;                     // a directory that does not exist yet; empty: none
 };
+
+// Declares `probe` and its options; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_probe(CLI::App& app, ProbeCommand& command);
 
 [[nodiscard]] int probe(const ProbeCommand& command, std::ostream& out);
 

@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 struct ScoreCommand {
@@ -14,6 +18,9 @@ struct ScoreCommand {
   std::string tokenizer = "13a";  // 13a, intl, char, none
   std::string smoothing = "exp";  // exp, floor, add-k, none
 };
+
+// Declares `score` and its options; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_score(CLI::App& app, ScoreCommand& command);
 
 // Prints one JSON object to standard output and returns 0. Lines end at LF only. Throws IoError for
 // a file that cannot be read, DataError for line counts that differ or text that is not UTF-8,

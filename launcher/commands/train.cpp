@@ -2,11 +2,28 @@
 
 #include <exception>
 
+#include <CLI/CLI.hpp>
+
 #include "launcher/config/load.h"
 #include "launcher/signals.h"
 #include "launcher/train/training_run.h"
 
 namespace fathom::launcher {
+
+const CLI::App* add_train(CLI::App& app, TrainCommand& command) {
+  CLI::App* sub = app.add_subcommand("train", "Train a model; alone, or under mpirun or srun");
+  sub->add_option("config", command.config, "A YAML file")->required();
+  sub->add_option("overrides", command.overrides, "key=value, wins over the file");
+  sub->add_option("--resume", command.options.resume,
+                  "auto, never, require, or a checkpoint's path")
+      ->capture_default_str();
+  sub->add_option("--init-from", command.options.init_from,
+                  "Start a new run from the weights of this checkpoint");
+  sub->add_flag(
+      "--profile", command.options.profile,
+      "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
+  return sub;
+}
 
 int train(const TrainCommand& command, dist::Session& session) {
   const Config config = load_config(command.config, command.overrides);
@@ -14,7 +31,7 @@ int train(const TrainCommand& command, dist::Session& session) {
   TrainingRun run(config, command.options, session.world());
   if (const std::optional<TrainResult> end = run.earlier_end()) return exit_code_of(end->kind);
   run.open();
-  heed_signals(Stopping::kBetweenSteps);
+  install_signal_handlers(Stopping::kBetweenSteps);
   try {
     const TrainResult result = run.loop().run();
     run.finish(result);

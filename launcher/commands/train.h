@@ -7,6 +7,10 @@
 #include "dist/session.h"
 #include "launcher/train/run_options.h"
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 struct TrainCommand {
@@ -14,6 +18,9 @@ struct TrainCommand {
   std::vector<std::string> overrides;
   RunOptions options;
 };
+
+// Declares `train` and its options; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_train(CLI::App& app, TrainCommand& command);
 
 // Returns the exit code: 0 done, 5 training failed, 75 stopped by a signal after saving.
 [[nodiscard]] int train(const TrainCommand& command, dist::Session& session);

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include "core/base/text.h"
@@ -42,6 +43,18 @@ std::vector<decode::Tokens> read_sources(std::istream& in, size_t most, size_t b
 }
 
 }  // namespace
+
+const CLI::App* add_translate(CLI::App& app, TranslateCommand& command) {
+  CLI::App* sub =
+      app.add_subcommand("translate", "Translate standard input, line by line (greedy)");
+  sub->add_option("model", command.model, "A run directory or a checkpoint")->required();
+  sub->add_option("--batch-tokens", command.batch_tokens, "Source tokens decoded at once")
+      ->capture_default_str();
+  sub->add_option("--threads", command.threads, "0: all cores allowed")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  return sub;
+}
 
 int translate(const TranslateCommand& command, std::istream& in, std::ostream& out) {
   require(command.batch_tokens >= 1, "--batch-tokens: got ", command.batch_tokens,

@@ -5,6 +5,10 @@
 #include <ostream>
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace fathom::launcher {
 
 struct TranslateCommand {
@@ -12,6 +16,9 @@ struct TranslateCommand {
   int64_t batch_tokens = 2048;  // source tokens decoded at once; never changes the output
   int threads = 0;              // 0: all cores allowed
 };
+
+// Declares `translate` and its options; a parse fills `command`.
+[[nodiscard]] const CLI::App* add_translate(CLI::App& app, TranslateCommand& command);
 
 // An empty line gives an empty line; a line over data.max_length tokens is cut, with a warning.
 [[nodiscard]] int translate(const TranslateCommand& command, std::istream& in, std::ostream& out);

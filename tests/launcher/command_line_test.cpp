@@ -1,0 +1,107 @@
+// The words of a command line reach their command, and those of no command are refused.
+#include "launcher/command_line.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <gtest/gtest.h>
+
+#include "launcher/commands/checkpoint.h"
+#include "launcher/commands/config.h"
+#include "launcher/commands/evaluate.h"
+#include "launcher/commands/train.h"
+#include "launcher/commands/translate.h"
+#include "tests/support/expect_error.h"
+
+namespace fathom::launcher {
+namespace {
+
+struct Answer {
+  int code;
+  std::string out;
+};
+
+Answer run(std::vector<std::string> words) {
+  words.insert(words.begin(), "fathom");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  const int code = run_command_line(int(arguments.size()), arguments.data());
+  return {code, testing::internal::GetCapturedStdout()};
+}
+
+// A command's options alone, from the words after its name.
+template <class Command>
+Command parsed(const CLI::App* (*add)(CLI::App&, Command&), std::vector<std::string> words) {
+  CLI::App app;
+  Command command;
+  const CLI::App* const sub = add(app, command);
+  words.insert(words.begin(), sub->get_name());
+  std::reverse(words.begin(), words.end());  // as CLI11 wants it
+  app.parse(words);
+  EXPECT_TRUE(sub->parsed());
+  return command;
+}
+
+TEST(CommandLine, NamesEveryCommandInItsHelp) {
+  const Answer answer = run({"--help"});
+
+  EXPECT_EQ(answer.code, 0);
+  for (const char* name :
+       {"train", "prepare", "translate", "evaluate", "score", "probe", "config", "checkpoint"}) {
+    EXPECT_NE(answer.out.find(join("\n  ", name, " ")), std::string::npos) << name;
+    EXPECT_EQ(run({name, "--help"}).code, 0);
+  }
+}
+
+TEST(CommandLine, CallsTheCommandThatItNames) {
+  std::ostringstream text, markdown;
+  (void)config_keys(KeysForm::kText, text);
+  (void)config_keys(KeysForm::kMarkdown, markdown);
+
+  EXPECT_EQ(run({"config", "keys"}).out, text.str());
+  EXPECT_EQ(run({"config", "keys", "--markdown"}).out, markdown.str());
+}
+
+TEST(CommandLine, RefusesWhatNamesNoCommand) {
+  const auto refuses = [](const char* text, const std::vector<std::string>& words) {
+    EXPECT_TRUE(support::throws_with<InvalidArgument>(text, [&] { (void)run(words); }));
+    (void)testing::internal::GetCapturedStdout();
+  };
+
+  refuses("a subcommand is required; see --help", {});
+  refuses("a subcommand is required; see --help", {"config"});
+  refuses("a subcommand is required; see --help", {"checkpoint"});
+  refuses("not expected: trian; see --help", {"trian"});
+  refuses("config is required; see --help", {"train"});
+  refuses("checkpoint diff: needs two paths, got 3", {"checkpoint", "diff", "a", "b", "c"});
+}
+
+TEST(CommandLine, FillsTheOptionsOfACommandOverItsDefaults) {
+  const TrainCommand train = parsed(
+      add_train, {"c.yaml", "a=1", "--resume", "never", "b=2", "--profile", "--init-from", "x"});
+  EXPECT_EQ(train.config, "c.yaml");
+  EXPECT_EQ(train.overrides, (std::vector<std::string>{"a=1", "b=2"}));
+  EXPECT_EQ(train.resume, "never");
+  EXPECT_EQ(train.init_from, "x");
+  EXPECT_TRUE(train.profile);
+  EXPECT_EQ(parsed(add_train, {"c.yaml"}).resume, "auto");
+
+  const TranslateCommand translate = parsed(add_translate, {"run", "--batch-tokens", "7"});
+  EXPECT_EQ(translate.model, "run");
+  EXPECT_EQ(translate.batch_tokens, 7);
+  EXPECT_EQ(parsed(add_translate, {"run"}).batch_tokens, 2048);
+
+  EXPECT_EQ(parsed(add_evaluate, {"run", "--split", "valid"}).split, "valid");
+  EXPECT_THROW((void)parsed(add_evaluate, {"run", "--threads", "1025"}), CLI::ValidationError);
+
+  const CheckpointCommand diff = parsed(add_checkpoint, {"diff", "a", "b"});
+  EXPECT_EQ(diff.action, CheckpointCommand::Action::kDiff);
+  EXPECT_EQ(diff.paths, (std::vector<std::string>{"a", "b"}));
+}
+
+}  // namespace
+}  // namespace fathom::launcher
