@@ -34,6 +34,8 @@ class H5Handle {
     if (id_ >= 0) Close(id_);
   }
   [[nodiscard]] hid_t get() const { return id_; }
+  // For those whose closing may fail.
+  [[nodiscard]] herr_t close() { return Close(std::exchange(id_, -1)); }
 
  private:
   hid_t id_;

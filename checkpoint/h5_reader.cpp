@@ -1,10 +1,11 @@
+#include "checkpoint/h5_reader.h"
+
 #include <algorithm>
 #include <atomic>
 #include <set>
 #include <unordered_map>
 
 #include "checkpoint/h5_handle.h"
-#include "checkpoint/h5_image.h"
 #include "core/base/error.h"
 
 namespace fathom::checkpoint {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "checkpoint/h5_image.h"
+#include "checkpoint/h5_reader.h"
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"

@@ -1,9 +1,11 @@
 #include "checkpoint/writer.h"
 
+#include <algorithm>
+
 #include <sys/statvfs.h>
 
 #include "checkpoint/files.h"
-#include "checkpoint/h5_image.h"
+#include "checkpoint/h5_layout.h"
 #include "checkpoint/reader.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -15,19 +17,51 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<ArrayInfo> describe(const SavingArchive& archive, int64_t step) {
-  std::vector<ArrayInfo> infos;
-  for (const ArrayView& array : archive.arrays()) {
+[[noreturn]] void fail_not_finite(std::span<const ArrayView> arrays, int64_t step) {
+  for (const ArrayView& array : arrays) {
     const int64_t bad = first_non_finite(array.bytes, array.type);
     require<TrainingError>(bad < 0, "checkpoint: ", array.name, " element ", bad,
                            " is not finite at step ", step,
                            "; nothing was saved, older checkpoints are kept");
-    infos.push_back({.name = array.name,
-                     .shape = array.shape,
-                     .type = array.type,
-                     .hash = xxh3_128(array.bytes)});
   }
-  return infos;
+  fail("checkpoint: an array changed while it was saved");
+}
+
+// Adds the array to the file's hash and returns its own; nothing if an element is not finite. Block
+// by block, so that memory is read once and the cache thrice.
+std::optional<std::string> hash_array(const ArrayView& array, Xxh3Stream& file) {
+  constexpr size_t kBlockBytes = size_t{1} << 18;
+  Xxh3Stream hash;
+  for (std::span<const std::byte> rest = array.bytes; !rest.empty();) {
+    const std::span<const std::byte> block = rest.first(std::min(rest.size(), kBlockBytes));
+    if (first_non_finite(block, array.type) >= 0) return std::nullopt;
+    hash.add(as_text(block));
+    file.add(as_text(block));
+    rest = rest.subspan(block.size());
+  }
+  return hash.digits();
+}
+
+// What the manifest says about state.h5 and the arrays in it.
+void describe_state(Manifest& manifest, std::span<const ArrayView> arrays,
+                    const StateLayout& layout) {
+  const std::string hash_of_nothing = xxh3_128(std::string_view());
+  for (const ArrayView& array : arrays)
+    manifest.arrays.push_back(
+        {.name = array.name, .shape = array.shape, .type = array.type, .hash = hash_of_nothing});
+  Xxh3Stream file_hash;
+  for (const FilePiece& piece : layout.pieces()) {
+    if (piece.array < 0) {
+      file_hash.add(as_text(piece.bytes));
+      continue;
+    }
+    const auto i = size_t(piece.array);
+    const std::optional<std::string> hash = hash_array(arrays[i], file_hash);
+    if (!hash) fail_not_finite(arrays, manifest.step);
+    manifest.arrays[i].hash = *hash;
+  }
+  manifest.state_bytes = layout.bytes();
+  manifest.state_hash = file_hash.digits();
 }
 
 void require_space(const Directory& directory, int64_t bytes) {
@@ -37,6 +71,12 @@ void require_space(const Directory& directory, int64_t bytes) {
   require<IoError>(free >= static_cast<unsigned long long>(bytes), "checkpoint: saving to ",
                    directory.path().string(), ": ", bytes, " bytes are needed, ", free,
                    " are free; make room");
+}
+
+void write_state(const Directory& directory, const StateLayout& layout) {
+  std::vector<std::string_view> pieces;
+  for (const FilePiece& piece : layout.pieces()) pieces.push_back(as_text(piece.bytes));
+  directory.write_new(kStateName, pieces);
 }
 
 }  // namespace
@@ -57,10 +97,9 @@ SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& ar
                     .state = archive.values(),
                     .state_bytes = 0,
                     .state_hash = "",
-                    .arrays = describe(archive, info.step)};
-  const H5Image image(archive.arrays());
-  manifest.state_bytes = int64_t(image.bytes().size());
-  manifest.state_hash = xxh3_128(image.bytes());
+                    .arrays = {}};
+  const StateLayout layout(archive.arrays());
+  describe_state(manifest, archive.arrays(), layout);
   const std::string text = to_json(manifest);
   const int64_t bytes = manifest.state_bytes + int64_t(text.size());
 
@@ -68,7 +107,7 @@ SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& ar
   require_space(parent, bytes);
   StagedDirectory aside(parent, temporary_name(), StagedDirectory::Rights::kOfParent);
   stage("state");
-  aside.directory().write_new(kStateName, as_text(image.bytes()));
+  write_state(aside.directory(), layout);
   stage("manifest");
   aside.directory().write_new(kManifestName, text);
   stage("rename");

@@ -43,4 +43,10 @@ struct SaveResult {
                                           const SavingArchive& archive, const SaveInfo& info,
                                           const SaveHooks& hooks = {});
 
+// The memory that a save of so many arrays needs beyond the arrays themselves: nothing is copied,
+// but HDF5 and the manifest keep books.
+[[nodiscard]] constexpr int64_t save_overhead_bytes(int64_t arrays) {
+  return (int64_t{16} << 20) + arrays * (int64_t{3} << 10);
+}
+
 }  // namespace fathom::checkpoint

@@ -203,13 +203,14 @@ std::optional<std::string> Directory::read_if_there(const std::string& name, siz
   return read_opened(file, place_, path_of(name), most);
 }
 
-void Directory::write_as(const std::string& name, std::string_view bytes,
+void Directory::write_as(const std::string& name, std::span<const std::string_view> pieces,
                          const fs::path& shown) const {
   const FileDescriptor file(::openat(descriptor_.get(), name.c_str(),
                                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file.is_open()) fail_io(place_, "creating", shown, errno);
   const char* doing = "writing";
-  int error = write_all(file, bytes);
+  int error = 0;
+  for (size_t i = 0; error == 0 && i < pieces.size(); ++i) error = write_all(file, pieces[i]);
   if (error == 0 && ::fsync(file.get()) != 0) {
     doing = "syncing";
     error = errno;
@@ -220,12 +221,16 @@ void Directory::write_as(const std::string& name, std::string_view bytes,
 }
 
 void Directory::write_new(const std::string& name, std::string_view bytes) const {
-  write_as(name, bytes, path_of(name));
+  write_new(name, std::span(&bytes, 1));
+}
+
+void Directory::write_new(const std::string& name, std::span<const std::string_view> pieces) const {
+  write_as(name, pieces, path_of(name));
 }
 
 void Directory::replace(const std::string& name, std::string_view bytes) const {
   const std::string aside = temporary_name();
-  write_as(aside, bytes, path_of(name));
+  write_as(aside, std::span(&bytes, 1), path_of(name));
   if (::renameat(descriptor_.get(), aside.c_str(), descriptor_.get(), name.c_str()) != 0) {
     const int error = errno;
     ::unlinkat(descriptor_.get(), aside.c_str(), 0);

@@ -97,6 +97,8 @@ class Directory {
 
   // Makes a file that is not there yet, and syncs it. After a failure it is gone.
   void write_new(const std::string& name, std::string_view bytes) const;
+  // The same of bytes that lie in pieces, one after the other.
+  void write_new(const std::string& name, std::span<const std::string_view> pieces) const;
   // As write_file_durably.
   void replace(const std::string& name, std::string_view bytes) const;
   // Renames what is synced already, and syncs the directory. False, with errno, when that failed.
@@ -107,7 +109,7 @@ class Directory {
   bool remove(const std::string& name) const noexcept;
 
  private:
-  void write_as(const std::string& name, std::string_view bytes,
+  void write_as(const std::string& name, std::span<const std::string_view> pieces,
                 const std::filesystem::path& shown) const;
 
   std::string place_;

@@ -114,6 +114,23 @@ TEST(Directory, MakesANewFileOnlyWhereThereIsNone) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("file"));
 }
 
+TEST(Directory, WritesAFileOutOfPiecesOrLeavesNone) {
+  const TemporaryDirectory directory;
+  const Directory held("test", directory.path());
+  const std::string long_one(5000, 'x');
+  const std::string_view pieces[] = {"a", "", long_one, "b"};
+
+  held.write_new("file", pieces);
+  EXPECT_EQ(read_text(directory / "file"), "a" + long_one + "b");
+
+  const std::string path = (directory / "other").string();
+  EXPECT_TRUE(throws_with<IoError>("test: writing " + path + ": File too large; make room", [&] {
+    const FileSizeLimit full(5001);
+    held.write_new("other", pieces);
+  }));
+  EXPECT_THAT(names_in(directory.path()), ElementsAre("file"));
+}
+
 TEST(Directory, RemovesAFileADirectoryOrALinkButNotWhatItLeadsTo) {
   const TemporaryDirectory directory;
   const Directory held("test", directory.path());
