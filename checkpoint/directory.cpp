@@ -121,19 +121,13 @@ Found CheckpointDirectory::newest_valid(std::string_view run_id) const {
 }
 
 Saved CheckpointDirectory::save(const SavingArchive& archive, SaveInfo info,
-                                const Retention& retention, const SaveHooks& hooks) {
+                                const Retention& retention) {
   require(lock_ != nullptr, "checkpoint: ", path_.string(), " was opened for reading only");
   lock_->require_mine();
   info.fencing_token = lock_->token();
-  const SaveHooks fenced{.check_fence =
-                             [&] {
-                               if (hooks.check_fence) hooks.check_fence();
-                               lock_->require_mine();
-                             },
-                         .stage = hooks.stage};
   const Entry saved{info.step, path_ / step_name(info.step)};
-  Saved result{write_checkpoint(saved.path, archive, info, fenced), {}, {}};
-  if (hooks.stage) hooks.stage("retention");
+  Saved result{
+      write_checkpoint(saved.path, archive, info, [this] { lock_->require_mine(); }), {}, {}};
   try {
     retain(saved, retention, result);
   } catch (const Error& e) {

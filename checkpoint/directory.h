@@ -66,8 +66,7 @@ class CheckpointDirectory {
   // Saves RUN/checkpoints/step-<info.step>, points the hints at it, then deletes what `retention`
   // gives up. The lock's token replaces info.fencing_token. Errors as write_checkpoint, and
   // InvalidArgument when the run was taken over: then stop, do not merely go on without the save.
-  Saved save(const SavingArchive& archive, SaveInfo info, const Retention& retention,
-             const SaveHooks& hooks = {});
+  Saved save(const SavingArchive& archive, SaveInfo info, const Retention& retention);
 
   // `skipped` is known to be damaged: retention neither counts nor deletes it.
   void leave_out(const Skipped& skipped);

@@ -82,12 +82,8 @@ void write_state(const Directory& directory, const StateLayout& layout) {
 }  // namespace
 
 SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& archive,
-                            const SaveInfo& info, const SaveHooks& hooks) {
+                            const SaveInfo& info, const std::function<void()>& check_owner) {
   const double begin = monotonic_seconds();
-  const auto stage = [&](std::string_view name) {
-    if (hooks.stage) hooks.stage(name);
-  };
-  stage("building");
   Manifest manifest{.step = info.step,
                     .run_id = info.run_id,
                     .fencing_token = info.fencing_token,
@@ -106,14 +102,10 @@ SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& ar
   const Directory parent(kPlace, parent_of(destination));
   require_space(parent, bytes);
   StagedDirectory aside(parent, temporary_name(), StagedDirectory::Rights::kOfParent);
-  stage("state");
   write_state(aside.directory(), layout);
-  stage("manifest");
   aside.directory().write_new(kManifestName, text);
-  stage("rename");
-  if (hooks.check_fence) hooks.check_fence();
+  if (check_owner) check_owner();
   aside.publish_as(destination.filename().string());
-  stage("renamed");
   return {.path = destination, .bytes = bytes, .seconds = monotonic_seconds() - begin};
 }
 

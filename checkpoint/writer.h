@@ -8,7 +8,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "checkpoint/archive.h"
 
@@ -23,14 +22,6 @@ struct SaveInfo {
   int64_t fencing_token = 0;
 };
 
-struct SaveHooks {
-  // Called just before the rename; throws if the run is no longer ours. The save is then void.
-  std::function<void()> check_fence;
-  // Called with the name of each stage as it begins: "building", "state", "manifest", "rename",
-  // "renamed", and from a CheckpointDirectory also "retention". May throw or end the process.
-  std::function<void(std::string_view)> stage;
-};
-
 struct SaveResult {
   std::filesystem::path path;
   int64_t bytes = 0;  // of both files
@@ -38,10 +29,11 @@ struct SaveResult {
 };
 
 // `destination` is the checkpoint's directory; one that is there already is replaced in one step.
+// `check_owner` is called just before the rename; if it throws, nothing is saved.
 // IoError: the disk or the system says no. TrainingError: an array is not finite (names the first).
 [[nodiscard]] SaveResult write_checkpoint(const std::filesystem::path& destination,
                                           const SavingArchive& archive, const SaveInfo& info,
-                                          const SaveHooks& hooks = {});
+                                          const std::function<void()>& check_owner = {});
 
 // The memory that a save of so many arrays needs beyond the arrays themselves: nothing is copied,
 // but HDF5 and the manifest keep books.

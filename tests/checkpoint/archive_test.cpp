@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "core/base/error.h"
+#include "tests/checkpoint/file_calls.h"
 #include "tests/checkpoint/support.h"
 
 namespace fathom::checkpoint {
@@ -227,12 +228,14 @@ TEST(Writer, IsPrivateUntilItIsVisible) {
   SavingArchive archive;
   state.visit(archive);
   fs::perms during{};
-  const SaveHooks hooks{.check_fence = {}, .stage = [&](std::string_view stage) {
-                          if (stage != "manifest") return;
-                          for (const auto& entry : fs::directory_iterator(directory.path()))
-                            during = entry.status().permissions();
-                        }};
-  const SaveResult saved = write_checkpoint(directory.path() / "c", archive, info_of(7), hooks);
+  std::optional<FileCallWatcher> watcher([&](const FileCall& call) {
+    if (call.function == "write")
+      for (const auto& entry : fs::directory_iterator(directory.path()))
+        during = entry.status().permissions();
+    return 0;
+  });
+  const SaveResult saved = write_checkpoint(directory.path() / "c", archive, info_of(7));
+  watcher.reset();
 
   EXPECT_EQ(during, fs::perms(0700));
   EXPECT_EQ(fs::status(saved.path).permissions(), fs::perms(0750));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "tests/checkpoint/file_calls.h"
 #include "tests/checkpoint/support.h"
 
 namespace fathom::checkpoint {
@@ -18,13 +19,13 @@ using ::testing::SizeIs;
 class Directory : public ::testing::Test {
  protected:
   Saved save(CheckpointDirectory& checkpoints, int64_t step, Retention retention = {},
-             std::optional<Metric> metric = {}, const SaveHooks& hooks = {}) {
+             std::optional<Metric> metric = {}) {
     SmallState state{uint64_t(step)};
     SavingArchive archive;
     state.visit(archive);
     SaveInfo info = info_of(step);
     info.metric = metric;
-    return checkpoints.save(archive, info, retention, hooks);
+    return checkpoints.save(archive, info, retention);
   }
   std::vector<int64_t> steps() const {
     std::vector<int64_t> found;
@@ -181,10 +182,12 @@ TEST_F(Directory, DeletesOnlyAfterTheNewOneIsVisible) {
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
   const Retention one{.keep_last = 1, .keep_best = 0, .keep_every = 0};
   save(checkpoints, 100, one);
-  const SaveHooks failing{.check_fence = {}, .stage = [](std::string_view stage) {
-                            if (stage == "rename") fail<IoError>("injected");
-                          }};
-  EXPECT_THROW(save(checkpoints, 200, one, {}, failing), IoError);
+  {
+    const FileCallWatcher failing([](const FileCall& call) {
+      return call.function == "renameat" && call.name == step_name(200) ? EIO : 0;
+    });
+    EXPECT_THROW(save(checkpoints, 200, one), IoError);
+  }
   EXPECT_THAT(steps(), ElementsAre(100));
   EXPECT_THAT(names_in(root()), ElementsAre("latest", "step-00000100"));
 }
@@ -215,14 +218,14 @@ TEST_F(Directory, FencesOffASaveWhoseRunWasTakenOverMeanwhile) {
   const RunLock lock = RunLock::acquire(run());
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
   save(checkpoints, 100);
-  std::optional<RunLock> usurper;
-  const SaveHooks hooks{.check_fence = {}, .stage = [&](std::string_view stage) {
-                          if (stage == "rename")
-                            usurper = RunLock::acquire(run(), {.job_id = "9", .take_over = true});
-                        }};
+  std::optional<RunLock> new_owner;
+  const FileCallWatcher watcher([&](const FileCall& call) {
+    if (call.function == "mkdirat")
+      new_owner = RunLock::acquire(run(), {.job_id = "9", .take_over = true});
+    return 0;
+  });
 
-  const std::string message =
-      message_of<InvalidArgument>([&] { save(checkpoints, 200, {}, {}, hooks); });
+  const std::string message = message_of<InvalidArgument>([&] { save(checkpoints, 200); });
 
   EXPECT_THAT(message, HasSubstr("was taken over by host "));
   EXPECT_THAT(message, HasSubstr(", job 9, since "));

@@ -1,5 +1,6 @@
 // Saves that the disk, the system or a kill interrupts: what was there stays, nothing half is left,
 // and the process goes on.
+#include <algorithm>
 #include <csignal>
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 
 #include "checkpoint/directory.h"
 #include "core/base/error.h"
+#include "tests/checkpoint/file_calls.h"
 #include "tests/checkpoint/support.h"
 #include "tests/support/file_size_limit.h"
 
@@ -21,11 +23,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-void save(CheckpointDirectory& checkpoints, int64_t step, const SaveHooks& hooks = {}) {
+void save(CheckpointDirectory& checkpoints, int64_t step, const Retention& retention = {}) {
   SmallState state{uint64_t(step)};
   SavingArchive archive;
   state.visit(archive);
-  static_cast<void>(checkpoints.save(archive, info_of(step), {}, hooks));
+  static_cast<void>(checkpoints.save(archive, info_of(step), retention));
 }
 
 TEST(FailedSave, OnAFullDiskLeavesTheOlderOnesAndTheProcessHealthy) {
@@ -112,34 +114,79 @@ int in_child(Body body, Wait wait) {
   return status;
 }
 
-TEST(KilledSave, AtEachStageLeavesOldOrNewAndTheNextStartCleansUp) {
-  for (const char* stage : {"building", "state", "manifest", "rename", "renamed", "retention"}) {
+// The calls of a second save, each by function and name.
+std::vector<FileCall> calls_of_a_save() {
+  TemporaryDirectory run;
+  const RunLock lock = RunLock::acquire(run.path());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run.path(), lock);
+  save(checkpoints, 100);
+  std::vector<FileCall> calls;
+  const FileCallWatcher watcher([&](const FileCall& call) {
+    calls.push_back(call);
+    return 0;
+  });
+  save(checkpoints, 200, {.keep_last = 1});
+  return calls;
+}
+
+bool is_rename_of_200(const FileCall& call) {
+  return call.function == "renameat" && call.name == step_name(200);
+}
+
+TEST(KilledSave, AtEachCallLeavesOldOrNewAndTheNextStartCleansUp) {
+  const std::vector<FileCall> calls = calls_of_a_save();
+  const auto rename = std::find_if(calls.begin(), calls.end(), is_rename_of_200) - calls.begin();
+  ASSERT_GT(rename, 8);
+  ASSERT_LT(rename + 8, ptrdiff_t(calls.size()));
+
+  for (ptrdiff_t last = 0; last < ptrdiff_t(calls.size()); ++last) {
     TemporaryDirectory run;
     const int status = in_child(
         [&] {
           const RunLock lock = RunLock::acquire(run.path());
           auto checkpoints = CheckpointDirectory::open_for_writing(run.path(), lock);
           save(checkpoints, 100);
-          const SaveHooks hooks{.check_fence = {}, .stage = [&](std::string_view name) {
-                                  if (name == stage) ::kill(::getpid(), SIGKILL);
-                                }};
-          save(checkpoints, 200, hooks);
+          ptrdiff_t made = 0;
+          const FileCallWatcher watcher([&](const FileCall&) {
+            if (made++ == last) ::kill(::getpid(), SIGKILL);
+            return 0;
+          });
+          save(checkpoints, 200, {.keep_last = 1});
         },
         [](pid_t) {});
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << stage;
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << last;
 
     const RunLock lock = RunLock::acquire(run.path());
     EXPECT_THAT(lock.note(), HasSubstr("which ended unreleased"));
     const auto checkpoints = CheckpointDirectory::open_for_writing(run.path(), lock);
     const Found found = checkpoints.newest_valid();
-    ASSERT_TRUE(found.checkpoint) << stage;
-    const bool renamed =
-        std::string_view(stage) == "renamed" || std::string_view(stage) == "retention";
-    EXPECT_EQ(found.checkpoint->manifest().step, renamed ? 200 : 100) << stage;
+    ASSERT_TRUE(found.checkpoint) << last;
+    EXPECT_EQ(found.checkpoint->manifest().step, last > rename ? 200 : 100) << last;
     EXPECT_THAT(found.skipped, IsEmpty());
     for (const std::string& name : names_in(checkpoints.path()))
       EXPECT_FALSE(name.starts_with(".tmp")) << name;
   }
+}
+
+// Each call of the save itself; those after the rename are about hints and older checkpoints.
+TEST(FailedSave, AtAnyCallLeavesTheOlderOneAndTheProcessHealthy) {
+  const std::vector<FileCall> calls = calls_of_a_save();
+  const auto rename = std::find_if(calls.begin(), calls.end(), is_rename_of_200) - calls.begin();
+  TemporaryDirectory run;
+  const RunLock lock = RunLock::acquire(run.path());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run.path(), lock);
+  save(checkpoints, 100);
+  for (ptrdiff_t failing = 0; failing <= rename; ++failing) {
+    ptrdiff_t made = 0;
+    const std::string message = message_of<IoError>([&] {
+      const FileCallWatcher watcher([&](const FileCall&) { return made++ == failing ? EIO : 0; });
+      save(checkpoints, 200);
+    });
+    EXPECT_THAT(message, HasSubstr("Input/output error")) << failing;
+    EXPECT_THAT(names_in(checkpoints.path()), ElementsAre("latest", "step-00000100")) << failing;
+  }
+  save(checkpoints, 200);
+  EXPECT_EQ(open_checkpoint(run.path()).manifest().step, 200);
 }
 
 TEST(KilledSave, AtAnyTimeLosesNoAcknowledgedStep) {
