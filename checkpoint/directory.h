@@ -1,10 +1,11 @@
-// RUN/checkpoints: the checkpoints of one run, newest first, and which of them to keep.
-// What is in the directory decides; the files `latest` and `best` are hints for people and scripts.
+// RUN/checkpoints: the checkpoints of one run. What is in the directory counts; the files `latest`
+// and `best` are hints for people and scripts.
+//
+// directory.cpp lists and finds, directory_save.cpp saves and deletes.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,95 +13,78 @@
 #include <vector>
 
 #include "checkpoint/reader.h"
+#include "checkpoint/retention.h"
 #include "checkpoint/run_lock.h"
 #include "checkpoint/writer.h"
 
 namespace fathom::checkpoint {
 
-// A checkpoint survives if any of the three says so. The one just saved always does.
-struct Retention {
-  int64_t keep_last = 3;   // the newest so many, at least 1
-  int64_t keep_best = 1;   // the best so many by the metric of the newest one that has any
-  int64_t keep_every = 0;  // steps divisible by this; 0: off
-};
+inline constexpr const char* kCheckpointsName = "checkpoints";
 
-struct Entry {
+struct CheckpointEntry {
   int64_t step = 0;
   std::filesystem::path path;
 };
 
-struct Skipped {
+struct SkippedCheckpoint {
   std::filesystem::path path;
   std::string reason;
 };
 
-// Empty `checkpoint` and empty `skipped`: there is none. Empty with skipped: only invalid ones.
-struct Found {
-  std::optional<Checkpoint> checkpoint;
-  std::vector<Skipped> skipped;  // newer than the one found
-};
+// One line: which checkpoint is not used, and why.
+[[nodiscard]] std::string describe(const SkippedCheckpoint& skipped);
 
-struct Saved : SaveResult {
-  std::vector<std::filesystem::path> deleted;
-  std::vector<std::string> warnings;  // about hints and old checkpoints; the new one is safe
+// No checkpoint and none skipped: the run has none. No checkpoint but some skipped: it has only
+// invalid ones.
+struct SearchResult {
+  std::optional<Checkpoint> checkpoint;
+  std::vector<SkippedCheckpoint> skipped;  // newer than the one found
 };
 
 class CheckpointDirectory {
  public:
-  // For reading; a run without checkpoints/ is an empty list.
+  // For reading. A run without checkpoints/ has an empty list.
   [[nodiscard]] static CheckpointDirectory open(const std::filesystem::path& run_directory);
 
-  // For writing, by the holder of the run's lock, which must outlive this object. Makes the
-  // directory, proves that files can be made, synced, renamed and deleted there, and removes what
-  // killed saves left behind. IoError; InvalidArgument: checkpoints/ is somebody else's link.
+  // For writing, by the owner of the run's lock, which must outlive this object. Creates the
+  // directory, checks that files can be created, synced, renamed and deleted there, and removes
+  // what interrupted saves left. IoError; InvalidArgument: checkpoints/ is another user's link.
   [[nodiscard]] static CheckpointDirectory open_for_writing(
       const std::filesystem::path& run_directory, const RunLock& lock);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] std::vector<Entry> list() const;  // newest first, valid or not
+  [[nodiscard]] std::vector<CheckpointEntry> list() const;  // newest first, valid or not
 
-  // Reads from the newest on until one is valid. One of another run than `run_id` is not valid;
-  // "" allows any. Never fails for a bad checkpoint: it is in `skipped` with the reason.
-  [[nodiscard]] Found newest_valid(std::string_view run_id = "") const;
+  // Tries the newest first. A checkpoint of another run than `run_id` counts as invalid; "" allows
+  // any. An invalid checkpoint is never an error; it is in `skipped`, with the reason.
+  [[nodiscard]] SearchResult newest_valid(std::string_view run_id = "") const;
 
-  // Saves RUN/checkpoints/step-<info.step>, points the hints at it, then deletes what `retention`
-  // gives up. The lock's token replaces info.fencing_token. Errors as write_checkpoint, and
-  // InvalidArgument when the run was taken over: then stop, do not merely go on without the save.
-  Saved save(const SavingArchive& archive, SaveInfo info, const Retention& retention);
+  // Saves RUN/checkpoints/step-<info.step>, updates the hints, then deletes the checkpoints that
+  // `retention` does not keep; the one just saved is always kept. The lock's token replaces
+  // info.fencing_token. Errors as write_checkpoint, and InvalidArgument if another process has
+  // taken the run over: the caller must then stop.
+  //
+  // May run on any thread, one save at a time. Until it returns the arrays must stay as they are,
+  // and no other thread may change this object or call HDF5.
+  SaveReport save(const SavingArchive& archive, SaveInfo info, const Retention& retention);
 
-  // `skipped` is known to be damaged: retention neither counts nor deletes it.
-  void leave_out(const Skipped& skipped);
+  // Retention neither counts nor deletes this checkpoint, which is known to be damaged.
+  void exclude(const SkippedCheckpoint& skipped);
 
-  // Deletes checkpoints of later steps: for a run that resumes from an older one on purpose, whose
-  // next automatic resume must not jump to the abandoned ones. Returns what was deleted.
+  // Deletes the checkpoints of later steps, so that the next automatic resume does not take one of
+  // them: for a run that resumed from an older one on purpose. Returns what was deleted.
   std::vector<std::filesystem::path> discard_after(int64_t step);
 
  private:
   explicit CheckpointDirectory(std::filesystem::path path, const RunLock* lock)
       : path_(std::move(path)), lock_(lock) {}
-  void point_hints(const Directory& directory, const Entry& saved, const Manifest* best,
-                   Saved& result) const;
-  void retain(const Entry& saved, const Retention& retention, Saved& result) const;
+  void require_writable() const;
+  [[nodiscard]] std::vector<Manifest> manifests_up_to(int64_t saved_step, SaveReport& report) const;
+  void retain(int64_t saved_step, const Retention& retention, SaveReport& report) const;
 
   std::filesystem::path path_;
-  std::set<std::filesystem::path> left_out_;
-  const RunLock* lock_;
+  std::set<std::filesystem::path> excluded_;
+  const RunLock* lock_;  // null: opened for reading
 };
-
-// `path` is a checkpoint or a hint file, or a run directory: its newest valid one then. Links in it
-// are followed. CheckpointError, listing why each candidate was refused. `on_skipped` hears of each
-// damaged one that is passed over.
-[[nodiscard]] Checkpoint open_checkpoint(
-    const std::filesystem::path& path, const std::function<void(const Skipped&)>& on_skipped = {});
-
-// One line: where, and why it is not used.
-[[nodiscard]] std::string describe(const Skipped& skipped);
-
-// The checkpoint directories that `path` means: itself, the one that a hint file `latest` or `best`
-// names, or all of a run directory, newest first. CheckpointError if it is none of these.
-[[nodiscard]] std::vector<std::filesystem::path> candidates(const std::filesystem::path& path);
-
-// Where open_checkpoint(path) would read. CheckpointError.
-[[nodiscard]] std::filesystem::path resolve(const std::filesystem::path& path);
 
 }  // namespace fathom::checkpoint

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "checkpoint/strict_json.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/system.h"
@@ -48,17 +48,19 @@ std::optional<Owner> read_owner(const Directory& run_directory) {
   const std::optional<std::string> text = run_directory.read_if_there(kOwnerName, 4096);
   if (!text) return std::nullopt;
   try {
-    const auto j = nlohmann::json::parse(*text);
-    return Owner{.host = j.at("host").get<std::string>(),
-                 .pid = j.at("pid").get<int64_t>(),
-                 .process_start = j.at("process_start").get<int64_t>(),
-                 .job_id = j.at("job").get<std::string>(),
-                 .since = j.at("since").get<int64_t>(),
-                 .token = j.at("fencing_token").get<int64_t>(),
-                 .nonce = j.at("nonce").get<std::string>(),
-                 .locked = j.at("locked").get<bool>(),
-                 .released = j.at("released").get<bool>()};
-  } catch (const nlohmann::json::exception&) {
+    // Without finish(): a later version may say more.
+    const Json json = parse_strictly(*text);
+    ObjectReader members(json, kOwnerName);
+    return Owner{.host = members.text("host"),
+                 .pid = members.integer("pid"),
+                 .process_start = members.integer("process_start"),
+                 .job_id = members.text("job"),
+                 .since = members.integer("since"),
+                 .token = members.integer("fencing_token"),
+                 .nonce = members.text("nonce"),
+                 .locked = members.boolean("locked"),
+                 .released = members.boolean("released")};
+  } catch (const InvalidArgument&) {
     Owner unknown;
     unknown.host = kUnknownHost;
     return unknown;
@@ -66,12 +68,12 @@ std::optional<Owner> read_owner(const Directory& run_directory) {
 }
 
 void write_owner(const Directory& run_directory, const Owner& owner) {
-  const nlohmann::ordered_json j = {
+  const Json json = {
       {"host", owner.host},   {"pid", owner.pid},       {"process_start", owner.process_start},
       {"job", owner.job_id},  {"since", owner.since},   {"fencing_token", owner.token},
       {"nonce", owner.nonce}, {"locked", owner.locked}, {"released", owner.released}};
   run_directory.replace(kOwnerName,
-                        j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+                        json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 bool may_be_alive(const Owner& owner) {

@@ -45,10 +45,11 @@ struct RunLock::Impl {
 
   [[nodiscard]] const fs::path& run() const { return directory.path(); }
 
-  [[nodiscard]] std::optional<Owner> usurper() const {
-    const std::optional<Owner> now = read_owner(directory);
-    if (now && now->token == owner.token && now->nonce == owner.nonce) return std::nullopt;
-    return now ? now : Owner{};
+  // Token 0 if the file is gone or unreadable.
+  [[nodiscard]] Owner current_owner() const { return read_owner(directory).value_or(Owner{}); }
+
+  [[nodiscard]] bool is_ours(const Owner& current) const {
+    return current.token == owner.token && current.nonce == owner.nonce;
   }
 };
 
@@ -64,7 +65,7 @@ RunLock RunLock::acquire(const fs::path& run_directory, const RunLockOptions& op
   // Without flock two may have come this far; the later writer wins, the other sees it here or at
   // the fence of its first save.
   RunLock lock(std::move(impl));
-  lock.require_mine();
+  lock.require_owner();
   return lock;
 }
 
@@ -75,7 +76,7 @@ RunLock& RunLock::operator=(RunLock&&) noexcept = default;
 RunLock::~RunLock() {
   if (!impl_) return;
   try {
-    if (impl_->usurper()) return;
+    if (!is_owner()) return;
     impl_->owner.released = true;
     write_owner(impl_->directory, impl_->owner);
   } catch (const Error&) {
@@ -85,17 +86,17 @@ RunLock::~RunLock() {
 
 int64_t RunLock::token() const { return impl_->owner.token; }
 const std::string& RunLock::note() const { return impl_->note; }
-bool RunLock::still_mine() const { return !impl_->usurper(); }
+bool RunLock::is_owner() const { return impl_->is_ours(impl_->current_owner()); }
 
-void RunLock::require_mine() const {
-  const std::optional<Owner> other = impl_->usurper();
-  require(!other || other->token > 0, "run lock: ", (impl_->run() / kOwnerName).string(),
+void RunLock::require_owner() const {
+  const Owner current = impl_->current_owner();
+  if (impl_->is_ours(current)) return;
+  require(current.token > 0, "run lock: ", (impl_->run() / kOwnerName).string(),
           " is gone: the run directory was removed or emptied while this process used it; it must "
           "stop. Do not delete the directory of a run that lives");
-  if (other)
-    fail("run lock: ", impl_->run().string(), " was taken over by ", describe(*other),
-         " with fencing token ", other->token, ", ours is ", token(),
-         "; this process must stop and not write there");
+  fail("run lock: ", impl_->run().string(), " was taken over by ", describe(current),
+       " with fencing token ", current.token, ", ours is ", token(),
+       "; this process must stop and not write there");
 }
 
 }  // namespace fathom::checkpoint

@@ -33,11 +33,12 @@ class RunLock {
   // Why the lock was taken although its last holder had not released it; "" if it had.
   [[nodiscard]] const std::string& note() const;
 
-  // False once another process has taken the run over. IoError if that cannot be found out.
-  [[nodiscard]] bool still_mine() const;
+  // False once another process has taken the run over. IoError if the owner file cannot be read.
+  [[nodiscard]] bool is_owner() const;
 
-  // InvalidArgument naming the new holder if the run is no longer ours. Callers must stop then.
-  void require_mine() const;
+  // InvalidArgument, naming the new owner, if another process has taken the run over. The caller
+  // must then stop.
+  void require_owner() const;
 
  private:
   struct Impl;

@@ -81,7 +81,7 @@ void write_state(const Directory& directory, const StateLayout& layout) {
 
 }  // namespace
 
-SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& archive,
+SaveReport write_checkpoint(const fs::path& destination, const SavingArchive& archive,
                             const SaveInfo& info, const std::function<void()>& check_owner) {
   const double begin = monotonic_seconds();
   Manifest manifest{.step = info.step,
@@ -106,7 +106,11 @@ SaveResult write_checkpoint(const fs::path& destination, const SavingArchive& ar
   aside.directory().write_new(kManifestName, text);
   if (check_owner) check_owner();
   aside.publish_as(destination.filename().string());
-  return {.path = destination, .bytes = bytes, .seconds = monotonic_seconds() - begin};
+  return {.path = destination,
+          .bytes = bytes,
+          .seconds = monotonic_seconds() - begin,
+          .deleted = {},
+          .warnings = {}};
 }
 
 }  // namespace fathom::checkpoint

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/archive.h"
 
@@ -22,16 +23,19 @@ struct SaveInfo {
   int64_t fencing_token = 0;
 };
 
-struct SaveResult {
+struct SaveReport {
   std::filesystem::path path;
   int64_t bytes = 0;  // of both files
   double seconds = 0;
+  // Of a CheckpointDirectory.
+  std::vector<std::filesystem::path> deleted;
+  std::vector<std::string> warnings;  // about hints and older checkpoints; the new one is safe
 };
 
 // `destination` is the checkpoint's directory; one that is there already is replaced in one step.
 // `check_owner` is called just before the rename; if it throws, nothing is saved.
 // IoError: the disk or the system says no. TrainingError: an array is not finite (names the first).
-[[nodiscard]] SaveResult write_checkpoint(const std::filesystem::path& destination,
+[[nodiscard]] SaveReport write_checkpoint(const std::filesystem::path& destination,
                                           const SavingArchive& archive, const SaveInfo& info,
                                           const std::function<void()>& check_owner = {});
 

@@ -1,6 +1,6 @@
 #include "launcher/model_source.h"
 
-#include "checkpoint/directory.h"
+#include "checkpoint/resolve.h"
 #include "core/base/hash.h"
 #include "launcher/config/load.h"
 #include "launcher/devices.h"
@@ -12,9 +12,10 @@ namespace fathom::launcher {
 
 LoadedModel load_model(const std::string& path, int threads) {
   const monitoring::Log log({.level = monitoring::LogLevel::kInfo});
-  const checkpoint::Checkpoint source = checkpoint::open_checkpoint(
-      path,
-      [&log](const checkpoint::Skipped& skipped) { log.warn(checkpoint::describe(skipped)); });
+  const checkpoint::Checkpoint source =
+      checkpoint::open_checkpoint(path, [&log](const checkpoint::SkippedCheckpoint& skipped) {
+        log.warn(checkpoint::describe(skipped));
+      });
   const std::string text = provenance_text(source.manifest().provenance, "config");
   require<CheckpointError>(!text.empty(), source.path().string(),
                            ": carries no config; was it written by another program?");

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/directory.h"
+#include "checkpoint/resolve.h"
 #include "checkpoint/verify.h"
 #include "core/base/error.h"
 
@@ -22,7 +22,7 @@ using checkpoint::Checkpoint;
 using checkpoint::StateValue;
 
 Checkpoint open(const std::string& path) {
-  return checkpoint::open_checkpoint(path, [](const checkpoint::Skipped& skipped) {
+  return checkpoint::open_checkpoint(path, [](const checkpoint::SkippedCheckpoint& skipped) {
     fmt::print(stderr, "fathom: {}\n", checkpoint::describe(skipped));
   });
 }

@@ -71,8 +71,8 @@ class CheckpointKeeper {
   // Rank 0's.
   std::optional<checkpoint::SavingArchive> archive_;
   checkpoint::SaveInfo info_;
-  std::future<checkpoint::Saved> commit_;
-  checkpoint::Saved report_;
+  std::future<checkpoint::SaveReport> commit_;
+  checkpoint::SaveReport report_;
   std::string failure_;  // of the last save, on all ranks; empty if it succeeded
 };
 

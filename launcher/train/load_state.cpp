@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "checkpoint/archive.h"
-#include "checkpoint/directory.h"
+#include "checkpoint/resolve.h"
 #include "launcher/config/load.h"
 #include "launcher/provenance.h"
 

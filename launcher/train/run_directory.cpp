@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/resolve.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
@@ -28,11 +29,11 @@ bool is_used(const checkpoint::CheckpointDirectory& checkpoints, const fs::path&
 std::optional<checkpoint::Checkpoint> newest(const fs::path& directory, bool is_required,
                                              RunDirectory& run, int64_t& rejected,
                                              const monitoring::Log& log) {
-  checkpoint::Found found = run.checkpoints->newest_valid();
+  checkpoint::SearchResult found = run.checkpoints->newest_valid();
   rejected = int64_t(found.skipped.size());
-  for (const checkpoint::Skipped& skipped : found.skipped) {
+  for (const checkpoint::SkippedCheckpoint& skipped : found.skipped) {
     log.warn(checkpoint::describe(skipped));
-    run.checkpoints->leave_out(skipped);
+    run.checkpoints->exclude(skipped);
   }
   if (found.checkpoint) return std::move(found.checkpoint);
   require<CheckpointError>(found.skipped.empty(), directory.string(), ": none of ",

@@ -241,7 +241,7 @@ void TrainingRun::finish(const TrainResult& result) {
 
 void TrainingRun::abandon(const std::string& reason) {
   try {
-    if (directory_.lock && directory_.lock->still_mine())
+    if (directory_.lock && directory_.lock->is_owner())
       recorder_->finish("stopped", reason, loop_->state().step, {});
   } catch (const Error&) {
     // The disk may be what failed; the error that ends the run is the first one.

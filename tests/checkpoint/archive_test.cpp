@@ -62,7 +62,7 @@ TEST(Archive, KeepsValuesOfEveryKind) {
   };
   SavingArchive saving;
   visit(saving);
-  const SaveResult saved = write_checkpoint(directory.path() / "c", saving, info_of(0));
+  const SaveReport saved = write_checkpoint(directory.path() / "c", saving, info_of(0));
 
   low = high = 0;
   third = tiny = minus = zero = nan = 1;
@@ -87,7 +87,7 @@ TEST(Archive, KeepsEmptyArrays) {
   const int64_t shape[] = {0, 5};
   SavingArchive saving;
   saving.array("model/none", shape, std::span(none));
-  const SaveResult saved = write_checkpoint(directory.path() / "c", saving, info_of(0));
+  const SaveReport saved = write_checkpoint(directory.path() / "c", saving, info_of(0));
 
   const Checkpoint checkpoint = Checkpoint::open(saved.path);
   LoadingArchive loading(checkpoint);
@@ -234,7 +234,7 @@ TEST(Writer, IsPrivateUntilItIsVisible) {
         during = entry.status().permissions();
     return 0;
   });
-  const SaveResult saved = write_checkpoint(directory.path() / "c", archive, info_of(7));
+  const SaveReport saved = write_checkpoint(directory.path() / "c", archive, info_of(7));
   watcher.reset();
 
   EXPECT_EQ(during, fs::perms(0700));

@@ -18,8 +18,8 @@ using ::testing::SizeIs;
 
 class Directory : public ::testing::Test {
  protected:
-  Saved save(CheckpointDirectory& checkpoints, int64_t step, Retention retention = {},
-             std::optional<Metric> metric = {}) {
+  SaveReport save(CheckpointDirectory& checkpoints, int64_t step, Retention retention = {},
+                  std::optional<Metric> metric = {}) {
     SmallState state{uint64_t(step)};
     SavingArchive archive;
     state.visit(archive);
@@ -29,7 +29,8 @@ class Directory : public ::testing::Test {
   }
   std::vector<int64_t> steps() const {
     std::vector<int64_t> found;
-    for (const Entry& e : CheckpointDirectory::open(run()).list()) found.push_back(e.step);
+    for (const CheckpointEntry& e : CheckpointDirectory::open(run()).list())
+      found.push_back(e.step);
     return found;
   }
   void damage(int64_t step) { fs::resize_file(root() / step_name(step) / kStateName, 100); }
@@ -40,7 +41,7 @@ class Directory : public ::testing::Test {
 };
 
 TEST_F(Directory, IsEmptyBeforeTheFirstSave) {
-  const Found found = CheckpointDirectory::open(run()).newest_valid();
+  const SearchResult found = CheckpointDirectory::open(run()).newest_valid();
   EXPECT_FALSE(found.checkpoint);
   EXPECT_THAT(found.skipped, IsEmpty());
 }
@@ -58,7 +59,7 @@ TEST_F(Directory, FallsBackToTheNewestValidAndSaysWhy) {
   damage(300);
   fs::remove(root() / step_name(200) / kManifestName);
 
-  const Found found = checkpoints.newest_valid("run-1");
+  const SearchResult found = checkpoints.newest_valid("run-1");
 
   ASSERT_TRUE(found.checkpoint);
   EXPECT_EQ(found.checkpoint->manifest().step, 100);
@@ -67,10 +68,6 @@ TEST_F(Directory, FallsBackToTheNewestValidAndSaysWhy) {
   EXPECT_EQ(found.skipped[0].path, root() / step_name(300));
   EXPECT_THAT(found.skipped[0].reason, HasSubstr("state.h5 has 100 bytes, expected"));
   EXPECT_THAT(found.skipped[1].reason, HasSubstr("manifest.json is missing"));
-  EXPECT_EQ(resolve(run()), root() / step_name(100));
-  EXPECT_EQ(resolve(root() / step_name(100)), root() / step_name(100));
-  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(root() / step_name(300)); }),
-              HasSubstr("state.h5 has 100 bytes"));
 }
 
 TEST_F(Directory, WithNothingValidListsEveryReason) {
@@ -80,31 +77,16 @@ TEST_F(Directory, WithNothingValidListsEveryReason) {
     save(checkpoints, step);
     damage(step);
   }
-  const Found found = checkpoints.newest_valid();
+  const SearchResult found = checkpoints.newest_valid();
   EXPECT_FALSE(found.checkpoint);
   EXPECT_THAT(found.skipped, SizeIs(2));
-  const std::string message = message_of<CheckpointError>([&] { return resolve(run()); });
-  EXPECT_THAT(message, HasSubstr("no valid checkpoint, all are damaged:"));
-  EXPECT_THAT(message, HasSubstr(step_name(100)));
-  EXPECT_THAT(message, HasSubstr(step_name(200)));
-}
-
-TEST_F(Directory, IgnoresHintsThatLie) {
-  const RunLock lock = RunLock::acquire(run());
-  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
-  for (const int64_t step : {100, 200}) save(checkpoints, step);
-  EXPECT_EQ(read_text(root() / "latest"), "step-00000200\n");
-  write_text(root() / "latest", "step-00000100\n");
-  EXPECT_EQ(resolve(run()), root() / step_name(200));
-  fs::remove(root() / "latest");
-  EXPECT_EQ(resolve(run()), root() / step_name(200));
 }
 
 TEST_F(Directory, SkipsTheCheckpointOfAnotherRun) {
   const RunLock lock = RunLock::acquire(run());
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
   save(checkpoints, 100);
-  const Found found = checkpoints.newest_valid("run-2");
+  const SearchResult found = checkpoints.newest_valid("run-2");
   EXPECT_FALSE(found.checkpoint);
   EXPECT_THAT(found.skipped.at(0).reason, HasSubstr("it is of run 'run-1', this is run 'run-2'"));
 }
@@ -120,22 +102,6 @@ TEST_F(Directory, KeepsTheLastTheBestAndEveryNth) {
   EXPECT_THAT(steps(), ElementsAre(800, 700, 400, 200));
   EXPECT_EQ(read_text(root() / "best"), "step-00000200\n");
   EXPECT_THAT(names_in(root()), SizeIs(6));
-}
-
-TEST_F(Directory, OpensWhatAHintNames) {
-  const RunLock lock = RunLock::acquire(run());
-  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
-  for (const int step : {100, 200, 300})
-    save(checkpoints, step, {}, Metric{"validation_loss", step == 200 ? 1. : 2.});
-
-  EXPECT_EQ(resolve(root() / "best"), root() / step_name(200));
-  EXPECT_EQ(resolve(root() / "latest"), root() / step_name(300));
-  damage(200);  // a named one is not replaced by another
-  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(root() / "best"); }),
-              HasSubstr(step_name(200)));
-  write_text(root() / "best", "nonsense\n");
-  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(root() / "best"); }),
-              HasSubstr("is neither a checkpoint nor a run directory"));
 }
 
 TEST_F(Directory, PrefersTheHigherOfAScore) {
@@ -156,10 +122,10 @@ TEST_F(Directory, NeverDeletesTheOneJustSavedNorTheUnreadable) {
   EXPECT_THAT(steps(), ElementsAre(300));
   write_text(root() / step_name(300) / kManifestName, "newer format");
 
-  const Saved saved = save(checkpoints, 200, none);  // resumed from an older one
+  const SaveReport saved = save(checkpoints, 200, none);  // resumed from an older one
   EXPECT_THAT(steps(), ElementsAre(300, 200));
   EXPECT_THAT(saved.warnings, IsEmpty());
-  const Saved later = save(checkpoints, 400, none);
+  const SaveReport later = save(checkpoints, 400, none);
   EXPECT_THAT(steps(), ElementsAre(400, 300));
   EXPECT_THAT(later.deleted, ElementsAre(root() / step_name(200)));
   EXPECT_THAT(later.warnings, SizeIs(1));
@@ -170,7 +136,8 @@ TEST_F(Directory, DoesNotCountWhatWasSkipped) {
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
   for (const int step : {100, 200, 300}) save(checkpoints, step);
   damage(300);
-  for (const Skipped& skipped : checkpoints.newest_valid().skipped) checkpoints.leave_out(skipped);
+  for (const SkippedCheckpoint& skipped : checkpoints.newest_valid().skipped)
+    checkpoints.exclude(skipped);
   save(checkpoints, 350, {.keep_last = 2});
   EXPECT_THAT(steps(), ElementsAre(350, 300, 200));
   save(checkpoints, 400, {.keep_last = 2});
@@ -249,21 +216,13 @@ TEST_F(Directory, FollowsALinkOfItsOwnerOnly) {
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
   save(checkpoints, 100);
   EXPECT_TRUE(fs::exists(run() / "large-disk" / step_name(100) / kStateName));
-  EXPECT_EQ(open_checkpoint(run()).manifest().step, 100);
+  EXPECT_EQ(CheckpointDirectory::open(run()).newest_valid().checkpoint->manifest().step, 100);
 
   if (::geteuid() != 0 || ::lchown(root().c_str(), 65534, 65534) != 0)
     GTEST_SKIP() << "the second half needs root, to give a link away";
   EXPECT_THAT(message_of<InvalidArgument>(
                   [&] { static_cast<void>(CheckpointDirectory::open_for_writing(run(), lock)); }),
               HasSubstr("is a symbolic link of another user"));
-}
-
-TEST(Resolve, RefusesWhatIsNeither) {
-  TemporaryDirectory directory;
-  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(directory.path()); }),
-              HasSubstr("is neither a checkpoint nor a run directory that has one"));
-  EXPECT_THAT(message_of<CheckpointError>([&] { return resolve(directory.path() / "no"); }),
-              HasSubstr("No such file or directory"));
 }
 
 TEST(StepName, RoundTrips) {

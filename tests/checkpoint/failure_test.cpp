@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checkpoint/directory.h"
+#include "checkpoint/resolve.h"
 #include "core/base/error.h"
 #include "tests/checkpoint/file_calls.h"
 #include "tests/checkpoint/support.h"
@@ -61,7 +61,7 @@ TEST(FailedSave, InAHintIsOnlyAWarning) {
   SmallState state(100);
   SavingArchive archive;
   state.visit(archive);
-  const Saved saved = checkpoints.save(archive, info_of(100), {});
+  const SaveReport saved = checkpoints.save(archive, info_of(100), {});
   EXPECT_THAT(saved.warnings, SizeIs(1));
   EXPECT_THAT(saved.warnings.at(0), HasSubstr("latest"));
   EXPECT_EQ(open_checkpoint(run.path()).manifest().step, 100);
@@ -159,7 +159,7 @@ TEST(KilledSave, AtEachCallLeavesOldOrNewAndTheNextStartCleansUp) {
     const RunLock lock = RunLock::acquire(run.path());
     EXPECT_THAT(lock.note(), HasSubstr("which ended unreleased"));
     const auto checkpoints = CheckpointDirectory::open_for_writing(run.path(), lock);
-    const Found found = checkpoints.newest_valid();
+    const SearchResult found = checkpoints.newest_valid();
     ASSERT_TRUE(found.checkpoint) << last;
     EXPECT_EQ(found.checkpoint->manifest().step, last > rename ? 200 : 100) << last;
     EXPECT_THAT(found.skipped, IsEmpty());
@@ -216,7 +216,7 @@ TEST(KilledSave, AtAnyTimeLosesNoAcknowledgedStep) {
         });
     ASSERT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
 
-    const Found found = CheckpointDirectory::open(run.path()).newest_valid();
+    const SearchResult found = CheckpointDirectory::open(run.path()).newest_valid();
     ASSERT_TRUE(found.checkpoint);
     EXPECT_THAT(found.skipped, IsEmpty());
     const int64_t step = found.checkpoint->manifest().step;

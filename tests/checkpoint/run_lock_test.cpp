@@ -60,7 +60,7 @@ TEST_F(RunLockTest, CountsItsHolders) {
     const RunLock lock = RunLock::acquire(run());
     EXPECT_EQ(lock.token(), token);
     EXPECT_EQ(lock.note(), "");
-    EXPECT_TRUE(lock.still_mine());
+    EXPECT_TRUE(lock.is_owner());
   }
 }
 
@@ -69,7 +69,7 @@ TEST_F(RunLockTest, RefusesASecondHolderByName) {
   const std::string message = refusal();
   EXPECT_THAT(message, HasSubstr("run lock: " + run().string() + " is in use by host "));
   EXPECT_THAT(message, HasSubstr("pid " + std::to_string(::getpid()) + ", job 4711, since "));
-  EXPECT_TRUE(lock.still_mine());
+  EXPECT_TRUE(lock.is_owner());
 }
 
 TEST_F(RunLockTest, TakesTheJobFromTheEnvironment) {
@@ -93,21 +93,21 @@ TEST_F(RunLockTest, TakenOverOnRequestFencesTheSleeperOff) {
   const RunLock second = RunLock::acquire(run(), {.job_id = "2", .take_over = true});
   EXPECT_EQ(second.token(), 2);
   EXPECT_THAT(second.note(), HasSubstr("taken over on request from host "));
-  EXPECT_FALSE(first->still_mine());
-  EXPECT_THAT(message_of<InvalidArgument>([&] { first->require_mine(); }),
+  EXPECT_FALSE(first->is_owner());
+  EXPECT_THAT(message_of<InvalidArgument>([&] { first->require_owner(); }),
               AllOf(HasSubstr(", job 2, since "),
                     HasSubstr(" with fencing token 2, ours is 1; this process must stop")));
 
   first.reset();  // must not release what is the second's
-  EXPECT_TRUE(second.still_mine());
+  EXPECT_TRUE(second.is_owner());
   EXPECT_THAT(refusal(), HasSubstr("job 2"));
 }
 
 TEST_F(RunLockTest, IsLostWithItsOwnerFile) {
   const RunLock lock = RunLock::acquire(run());
   fs::remove(run() / kOwnerName);
-  EXPECT_FALSE(lock.still_mine());
-  EXPECT_THAT(message_of<InvalidArgument>([&] { lock.require_mine(); }),
+  EXPECT_FALSE(lock.is_owner());
+  EXPECT_THAT(message_of<InvalidArgument>([&] { lock.require_owner(); }),
               HasSubstr((run() / kOwnerName).string() + " is gone: "));
 }
 
@@ -115,7 +115,7 @@ TEST_F(RunLockTest, SurvivesAnUnreadableOwnerFile) {
   write_text(run() / kOwnerName, "{");
   const RunLock lock = RunLock::acquire(run());
   EXPECT_THAT(lock.note(), HasSubstr("host unknown"));
-  EXPECT_TRUE(lock.still_mine());
+  EXPECT_TRUE(lock.is_owner());
 }
 
 TEST_F(RunLockTest, RefusesALinkInPlaceOfItsFile) {

@@ -30,7 +30,7 @@ TEST(SaveMemory, IsWithinItsBoundBeyondTheArrays) {
                   std::span(elements).first(8));
   const int64_t before = peak_bytes();
 
-  const SaveResult saved = write_checkpoint(directory.path() / "c", archive, info_of(7));
+  const SaveReport saved = write_checkpoint(directory.path() / "c", archive, info_of(7));
 
   EXPECT_GT(saved.bytes, 256 * kMiB);
   EXPECT_LE(peak_bytes() - before, save_overhead_bytes(kLarge + kSmall));

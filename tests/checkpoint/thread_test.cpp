@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "checkpoint/directory.h"
+#include "checkpoint/resolve.h"
 #include "core/base/error.h"
 #include "tests/checkpoint/file_calls.h"
 #include "tests/checkpoint/support.h"
@@ -81,7 +81,7 @@ TEST_F(SaveOnAThread, LetsTheOwnerOfTheLockAskAndWork) {
     std::future<void> done = save(state);
     while (done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       for (double& w : work) w += 1 / w;
-      EXPECT_TRUE(lock_.still_mine());
+      EXPECT_TRUE(lock_.is_owner());
     }
     done.get();
   }

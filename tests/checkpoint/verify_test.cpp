@@ -8,7 +8,6 @@
 
 #include <gmock/gmock.h>
 
-#include "checkpoint/directory.h"
 #include "core/base/error.h"
 #include "launcher/commands/checkpoint.h"
 #include "tests/checkpoint/support.h"

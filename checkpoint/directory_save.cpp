@@ -1,0 +1,140 @@
+#include <cerrno>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoint/directory.h"
+#include "checkpoint/files.h"
+#include "core/base/error.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A link of this user may lead to a larger disk; one of another user could lead anywhere.
+fs::path follow_own_link(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+  require(status.st_uid == ::geteuid(), "checkpoint: ", path.string(),
+          " is a symbolic link of another user; remove it");
+  std::error_code error;
+  fs::path target = fs::canonical(path, error);
+  if (error) fail_io(kPlace, "following", path, error.value(), Access::kReading);
+  return target;
+}
+
+// Everything a save does to a file: what would fail at the first save fails here, before hours of
+// training.
+void probe(const Directory& directory) {
+  const std::string name = temporary_name();
+  directory.replace(name, "probe\n");
+  if (!directory.remove(name)) fail_io(kPlace, "deleting", directory.path_of(name), errno);
+}
+
+// Renamed first, so that an interrupted removal leaves no damaged checkpoint behind.
+bool remove_checkpoint(const Directory& directory, const std::string& name) {
+  const std::string aside = temporary_name();
+  return directory.rename(name, aside) && directory.remove(aside);
+}
+
+void update_hints(const Directory& directory, int64_t latest, std::span<const Manifest> manifests,
+                  SaveReport& report) {
+  const std::vector<const Manifest*> ranked = rank_by_metric(manifests);
+  try {
+    directory.replace("latest", step_name(latest) + "\n");
+    if (!ranked.empty()) directory.replace("best", step_name(ranked.front()->step) + "\n");
+  } catch (const IoError& e) {
+    report.warnings.emplace_back(e.what());
+  }
+}
+
+}  // namespace
+
+CheckpointDirectory CheckpointDirectory::open_for_writing(const fs::path& run_directory,
+                                                          const RunLock& lock) {
+  const fs::path named = run_directory / kCheckpointsName;
+  if (::mkdir(named.c_str(), 0777) != 0 && errno != EEXIST)
+    fail_io(kPlace, "creating directory", named, errno);
+  const fs::path path = follow_own_link(named);
+  const Directory directory(kPlace, path);
+  lock.require_owner();
+  for (const std::string& name : directory.names())
+    if (name.starts_with(kTemporaryPrefix)) directory.remove(name);
+  probe(directory);
+  return CheckpointDirectory(path, &lock);
+}
+
+void CheckpointDirectory::require_writable() const {
+  require(lock_ != nullptr, "checkpoint: ", path_.string(), " was opened for reading only");
+  lock_->require_owner();
+}
+
+SaveReport CheckpointDirectory::save(const SavingArchive& archive, SaveInfo info,
+                                     const Retention& retention) {
+  require_writable();
+  info.fencing_token = lock_->token();
+  SaveReport report = write_checkpoint(path_ / step_name(info.step), archive, info,
+                                       [this] { lock_->require_owner(); });
+  try {
+    retain(info.step, retention, report);
+  } catch (const Error& e) {
+    report.warnings.emplace_back(e.what());
+  }
+  return report;
+}
+
+void CheckpointDirectory::exclude(const SkippedCheckpoint& skipped) {
+  excluded_.insert(skipped.path);
+}
+
+// Newest first. Steps later than the one saved are what this run did not resume from: they are
+// damaged, and will be replaced when it gets there again. One that cannot be read may be of a newer
+// format. Retention neither counts nor deletes either.
+std::vector<Manifest> CheckpointDirectory::manifests_up_to(int64_t saved_step,
+                                                           SaveReport& report) const {
+  std::vector<Manifest> manifests;
+  for (const CheckpointEntry& entry : list()) {
+    if (entry.step > saved_step || (entry.step != saved_step && excluded_.contains(entry.path)))
+      continue;
+    try {
+      manifests.push_back(read_manifest(entry.path));
+    } catch (const Error& e) {
+      report.warnings.emplace_back(e.what());
+    }
+  }
+  return manifests;
+}
+
+void CheckpointDirectory::retain(int64_t saved_step, const Retention& retention,
+                                 SaveReport& report) const {
+  const std::vector<Manifest> manifests = manifests_up_to(saved_step, report);
+  const Directory directory(kPlace, path_);
+  update_hints(directory, saved_step, manifests, report);
+  std::set<int64_t> kept = steps_to_keep(manifests, retention);
+  kept.insert(saved_step);
+  for (const Manifest& m : manifests) {
+    if (kept.contains(m.step)) continue;
+    const std::string name = step_name(m.step);
+    if (remove_checkpoint(directory, name))
+      report.deleted.push_back(path_ / name);
+    else
+      report.warnings.push_back(join("checkpoint: ", (path_ / name).string(),
+                                     " could not be deleted; delete it by hand"));
+  }
+}
+
+std::vector<fs::path> CheckpointDirectory::discard_after(int64_t step) {
+  require_writable();
+  const Directory directory(kPlace, path_);
+  std::vector<fs::path> deleted;
+  for (const CheckpointEntry& entry : list()) {
+    if (entry.step <= step) continue;
+    if (!remove_checkpoint(directory, entry.path.filename().string()))
+      fail_io(kPlace, "deleting", entry.path, errno);
+    deleted.push_back(entry.path);
+  }
+  return deleted;
+}
+
+}  // namespace fathom::checkpoint
