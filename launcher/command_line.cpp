@@ -9,6 +9,7 @@
 #include "launcher/commands/checkpoint.h"
 #include "launcher/commands/config.h"
 #include "launcher/commands/evaluate.h"
+#include "launcher/commands/metrics.h"
 #include "launcher/commands/prepare.h"
 #include "launcher/commands/probe.h"
 #include "launcher/commands/score.h"
@@ -32,6 +33,7 @@ int run_command_line(int argc, char** argv) {
   ScoreCommand score_command;
   ProbeCommand probe_command;
   ConfigCommand config_command;
+  MetricsCommand metrics_command;
   CheckpointCommand checkpoint_command;
   const CLI::App* const train_app = add_train(app, train_command);
   const CLI::App* const prepare_app = add_prepare(app, prepare_command);
@@ -40,6 +42,7 @@ int run_command_line(int argc, char** argv) {
   const CLI::App* const score_app = add_score(app, score_command);
   const CLI::App* const probe_app = add_probe(app, probe_command);
   const CLI::App* const config_app = add_config(app, config_command);
+  const CLI::App* const metrics_app = add_metrics(app, metrics_command);
   const CLI::App* const checkpoint_app = add_checkpoint(app, checkpoint_command);
   try {
     app.parse(argc, argv);
@@ -60,6 +63,7 @@ int run_command_line(int argc, char** argv) {
   if (score_app->parsed()) return score(score_command);
   if (probe_app->parsed()) return probe(probe_command, std::cout);
   if (config_app->parsed()) return run_config(config_command, std::cout);
+  if (metrics_app->parsed()) return metrics(metrics_command, std::cout);
   if (checkpoint_app->parsed()) return run_checkpoint(checkpoint_command);
   // Not left to the parser, which would say this of a mistyped subcommand instead of naming it.
   fail("a subcommand is required; see --help");

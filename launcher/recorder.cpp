@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/system.h"
+#include "launcher/metric_catalogue.h"
 #include "launcher/version.h"
 #include "monitoring/exporter.h"
 #include "monitoring/history.h"
@@ -60,7 +61,7 @@ struct Recorder::Impl {
       : config(c),
         run(directory),
         log(l),
-        metrics(c.monitoring.max_series),
+        metrics(c.monitoring.max_series, metric_catalogue()),
         exporter(metrics, {.listen = c.monitoring.listen, .required = c.monitoring.required}),
         steps(run / "metrics.jsonl"),
         layer_lines(run / "layers.jsonl"),
@@ -164,37 +165,20 @@ void Recorder::ranks(const std::vector<RankWork>& ranks) {
   }
 }
 
-void Recorder::layers(int64_t step, const std::vector<LayerRecord>& layers) {
+void Recorder::layers(int64_t step, const std::vector<observe::LayerRecord>& layers) {
   if (!impl_) return;
   monitoring::Array blocks;
-  for (const LayerRecord& r : layers) {
+  for (const observe::LayerRecord& r : layers) {
     const monitoring::LabelValues labels = labels_of(r.block);
-    const std::pair<Gauge, double> values[] = {
-        {Gauge::kLayerGradientNorm, r.parameters.gradient_norm},
-        {Gauge::kLayerWeightNorm, r.parameters.weight_norm},
-        {Gauge::kLayerUpdateRatio, r.parameters.update_ratio},
-        {Gauge::kLayerZeroRatio, r.parameters.zero_ratio},
-        {Gauge::kLayerHiddenRms, r.activations.hidden_rms},
-        {Gauge::kLayerOmega, r.activations.omega},
-        {Gauge::kLayerOmegaPredicted, r.activations.omega_predicted},
-        {Gauge::kLayerBranchShare, r.activations.branch_share},
-        {Gauge::kLayerCosine, r.activations.cosine}};
-    if (impl_->config.monitoring.detail == Detail::kBlock) {
-      for (const auto& [gauge, value] : values) impl_->metrics.set(gauge, labels, value);
-      impl_->metrics.increment(Counter::kLayerNonfinite, labels, 0);
+    Object fields = {{"stack", labels[0]}, {"layer", r.block.layer}, {"block", labels[2]}};
+    for (size_t row = 0; row < r.values.size(); ++row) {
+      fields.emplace_back(observe::layer_statistics()[row].name, r.values[row]);
+      if (impl_->config.monitoring.detail == Detail::kBlock)
+        impl_->metrics.set(monitoring::BlockGauge(row), labels, r.values[row]);
     }
-    blocks.push_back(Object{{"stack", labels[0]},
-                            {"layer", r.block.layer},
-                            {"block", labels[2]},
-                            {"gradient_norm", r.parameters.gradient_norm},
-                            {"weight_norm", r.parameters.weight_norm},
-                            {"update_ratio", r.parameters.update_ratio},
-                            {"zero_ratio", r.parameters.zero_ratio},
-                            {"hidden_rms", r.activations.hidden_rms},
-                            {"omega", r.activations.omega},
-                            {"omega_predicted", r.activations.omega_predicted},
-                            {"branch_share", r.activations.branch_share},
-                            {"cosine", r.activations.cosine}});
+    if (impl_->config.monitoring.detail == Detail::kBlock)
+      impl_->metrics.increment(Counter::kLayerNonfinite, labels, 0);
+    blocks.emplace_back(std::move(fields));
   }
   impl_->layer_lines.append({{"step", step}, {"blocks", std::move(blocks)}});
 }

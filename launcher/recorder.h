@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/observe/layer_probe.h"
-#include "core/observe/parameter_statistics.h"
+#include "core/observe/layer_statistics.h"
 #include "launcher/config/config.h"
 #include "launcher/evaluation.h"
 #include "launcher/train/gradient_step.h"
@@ -40,7 +39,7 @@ class Recorder {
   ~Recorder();
 
   void step(const StepRecord& record);
-  void layers(int64_t step, const std::vector<LayerRecord>& layers);
+  void layers(int64_t step, const std::vector<observe::LayerRecord>& layers);
   void skipped(const StepRecord& record, const std::vector<observe::NonfiniteBlock>& blocks);
   void validation(int64_t step, const Validation& result, double bleu, double seconds);
   void saved(int64_t step, const std::string& path, int64_t bytes, double seconds);

@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/error.h"
+
 namespace fathom::monitoring {
 namespace {
 
 using Names = std::span<const std::string_view>;
+
+// Where a dashboard has it: what panel, in the row of what title.
+struct Display {
+  Panel panel;
+  std::string_view group;
+};
 
 constexpr std::string_view kSide[] = {"side"}, kPhase[] = {"phase"}, kReason[] = {"reason"},
                            kWhere[] = {"where"}, kMetric[] = {"metric"}, kRank[] = {"rank"},
@@ -32,127 +40,178 @@ constexpr double kSaveBuckets[] = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 
 
 constexpr std::array<MetricInfo, kFamilies> make_table() {
   std::array<MetricInfo, kFamilies> table{};
-  const auto counter = [&table](Counter c, std::string_view name, std::string_view help,
-                                Names labels = {}, Names known = {}) {
-    table[family_index(c)] = {MetricType::kCounter, name, help, labels, known, {}};
+  const auto counter = [&table](Counter c, std::string_view name, std::string_view unit,
+                                Display display, std::string_view help, Names labels = {},
+                                Names known = {}) {
+    table[family_index(c)] = {MetricType::kCounter, name,   help,  unit, display.panel,
+                              display.group,        labels, known, {}};
   };
-  const auto gauge = [&table](Gauge g, std::string_view name, std::string_view help,
-                              Names labels = {}) {
-    table[family_index(g)] = {MetricType::kGauge, name, help, labels, {}, {}};
+  const auto gauge = [&table](Gauge g, std::string_view name, std::string_view unit,
+                              Display display, std::string_view help, Names labels = {}) {
+    table[family_index(g)] = {MetricType::kGauge, name,   help, unit, display.panel,
+                              display.group,      labels, {},   {}};
   };
-  const auto layer = [&gauge](Gauge g, std::string_view name, std::string_view help) {
-    gauge(g, name, help, kBlock);
-  };
-  const auto histogram = [&table](Histogram h, std::string_view name, std::string_view help,
+  const auto histogram = [&table](Histogram h, std::string_view name, std::string_view unit,
+                                  Display display, std::string_view help,
                                   std::span<const double> buckets) {
-    table[family_index(h)] = {MetricType::kHistogram, name, help, {}, {}, buckets};
+    table[family_index(h)] = {MetricType::kHistogram, name, help, unit,   display.panel,
+                              display.group,          {},   {},   buckets};
   };
 
-  counter(Counter::kSteps, "fathom_steps_total",
+  counter(Counter::kSteps, "fathom_steps_total", "steps", {Panel::kStat, "Training"},
           "Training steps done, over all restarts; a skipped one counts.");
-  counter(Counter::kTokens, "fathom_tokens_total",
+  counter(Counter::kTokens, "fathom_tokens_total", "tokens", {Panel::kTimeseries, "Speed"},
           "Tokens trained on, with EOS, all ranks together.", kSide, kSides);
-  counter(Counter::kSentences, "fathom_sentences_total",
+  counter(Counter::kSentences, "fathom_sentences_total", "sentences", {Panel::kTimeseries, "Speed"},
           "Sentence pairs trained on, all ranks together.");
-  counter(Counter::kPhaseSeconds, "fathom_phase_seconds_total",
-          "Seconds that rank 0 spent in each phase.", kPhase, kPhases);
-  counter(Counter::kSkippedSteps, "fathom_skipped_steps_total",
+  counter(Counter::kPhaseSeconds, "fathom_phase_seconds_total", "seconds",
+          {Panel::kTimeseries, "Speed"}, "Seconds that rank 0 spent in each phase.", kPhase,
+          kPhases);
+  counter(Counter::kSkippedSteps, "fathom_skipped_steps_total", "steps", {Panel::kStat, "Training"},
           "Steps whose update was not applied.", kReason, kSkipReasons);
-  counter(Counter::kNonfinite, "fathom_nonfinite_total", "Steps in which NaN or infinity was seen.",
-          kWhere, kPlaces);
-  counter(Counter::kDataDropped, "fathom_data_dropped_total",
+  counter(Counter::kNonfinite, "fathom_nonfinite_total", "steps", {Panel::kStat, "Training"},
+          "Steps in which NaN or infinity was seen.", kWhere, kPlaces);
+  counter(Counter::kDataDropped, "fathom_data_dropped_total", "sentences", {Panel::kTable, "Data"},
           "Sentence pairs left out of training.", kReason, kDropReasons);
-  counter(Counter::kRestarts, "fathom_restarts_total", "Resumes of this run from a checkpoint.");
-  counter(Counter::kCheckpointFailures, "fathom_checkpoint_failures_total",
-          "Saves that failed; training went on.", kReason, kSaveFailures);
-  counter(Counter::kCheckpointsRejected, "fathom_checkpoints_rejected_total",
-          "Checkpoints found damaged and passed over at a resume.", kReason, kRejections);
-  counter(Counter::kLayerNonfinite, "fathom_layer_nonfinite_total",
+  counter(Counter::kRestarts, "fathom_restarts_total", "events", {Panel::kStat, "Run"},
+          "Resumes of this run from a checkpoint.");
+  counter(Counter::kCheckpointFailures, "fathom_checkpoint_failures_total", "events",
+          {Panel::kStat, "Checkpoints"}, "Saves that failed; training went on.", kReason,
+          kSaveFailures);
+  counter(Counter::kCheckpointsRejected, "fathom_checkpoints_rejected_total", "events",
+          {Panel::kStat, "Checkpoints"}, "Checkpoints found damaged and passed over at a resume.",
+          kReason, kRejections);
+  counter(Counter::kLayerNonfinite, "fathom_layer_nonfinite_total", "entries",
+          {Panel::kHeatmap, "Layers"},
           "NaN or infinite entries seen in the gradient of the block's parameters.", kBlock);
 
-  gauge(Gauge::kEpoch, "fathom_epoch", "Epoch under way, the first is 0.");
-  gauge(Gauge::kLoss, "fathom_loss",
+  gauge(Gauge::kEpoch, "fathom_epoch", "epochs", {Panel::kStat, "Training"},
+        "Epoch under way, the first is 0.");
+  gauge(Gauge::kLoss, "fathom_loss", "nats", {Panel::kTimeseries, "Training"},
         "Label-smoothed training loss of the last step, in nats per target token.");
-  gauge(Gauge::kValidationLoss, "fathom_validation_loss",
+  gauge(Gauge::kValidationLoss, "fathom_validation_loss", "nats",
+        {Panel::kTimeseries, "Validation"},
         "Unsmoothed validation loss, in nats per target token.");
-  gauge(Gauge::kValidationSourceGain, "fathom_validation_source_gain",
+  gauge(Gauge::kValidationSourceGain, "fathom_validation_source_gain", "nats",
+        {Panel::kTimeseries, "Validation"},
         "Validation loss with the sources exchanged minus the true one, in nats per target token: "
         "0 means that the decoder does not read its source.");
-  gauge(Gauge::kValidationScore, "fathom_validation_score",
+  gauge(Gauge::kValidationScore, "fathom_validation_score", "none",
+        {Panel::kTimeseries, "Validation"},
         "Score of the validation translations (BLEU: 0 to 100).", kMetric);
-  gauge(Gauge::kLearningRate, "fathom_learning_rate", "Learning rate of the last step.");
-  gauge(Gauge::kGradientNorm, "fathom_gradient_norm",
+  gauge(Gauge::kLearningRate, "fathom_learning_rate", "none", {Panel::kTimeseries, "Training"},
+        "Learning rate of the last step.");
+  gauge(Gauge::kGradientNorm, "fathom_gradient_norm", "none", {Panel::kTimeseries, "Training"},
         "Euclidean norm of the whole gradient, averaged over tokens, before clipping.");
-  gauge(Gauge::kLastStepTimestamp, "fathom_last_step_timestamp_seconds",
-        "Unix time at which the last step ended.");
-  gauge(Gauge::kState, "fathom_state",
+  gauge(Gauge::kLastStepTimestamp, "fathom_last_step_timestamp_seconds", "timestamp",
+        {Panel::kStat, "Run"}, "Unix time at which the last step ended.");
+  gauge(Gauge::kState, "fathom_state", "none", {Panel::kStat, "Run"},
         "What the run does: 0 init, 1 train, 2 validate, 3 save, 4 stopping, 5 finished.");
-  gauge(Gauge::kModelFlopsUtilization, "fathom_model_flops_utilization_ratio",
+  gauge(Gauge::kModelFlopsUtilization, "fathom_model_flops_utilization_ratio", "ratio",
+        {Panel::kTimeseries, "Speed"},
         "Model floating point operations per second over the peak of the devices, 0 to 1.");
   gauge(Gauge::kCheckpointLastSuccessTimestamp, "fathom_checkpoint_last_success_timestamp_seconds",
+        "timestamp", {Panel::kStat, "Checkpoints"},
         "Unix time at which the last checkpoint was complete on disk.");
-  gauge(Gauge::kCheckpointLastStep, "fathom_checkpoint_last_step",
-        "Step of the last complete checkpoint.");
-  gauge(Gauge::kCheckpointBytes, "fathom_checkpoint_bytes",
+  gauge(Gauge::kCheckpointLastStep, "fathom_checkpoint_last_step", "steps",
+        {Panel::kStat, "Checkpoints"}, "Step of the last complete checkpoint.");
+  gauge(Gauge::kCheckpointBytes, "fathom_checkpoint_bytes", "bytes", {Panel::kStat, "Checkpoints"},
         "Size of the last complete checkpoint in bytes.");
-  gauge(Gauge::kRankStepLag, "fathom_rank_step_lag_seconds",
+  gauge(Gauge::kRankStepLag, "fathom_rank_step_lag_seconds", "seconds",
+        {Panel::kTimeseries, "Ranks"},
         "Seconds by which a rank was later than the first at the last exchange.", kRank);
-  gauge(Gauge::kRankRelativePerformance, "fathom_rank_relative_performance_ratio",
+  gauge(Gauge::kRankRelativePerformance, "fathom_rank_relative_performance_ratio", "ratio",
+        {Panel::kTimeseries, "Ranks"},
         "Fastest rank's compute time over this rank's for equal work, 1 is the fastest.", kRank);
-  gauge(Gauge::kArenaBytes, "fathom_arena_bytes",
+  gauge(Gauge::kArenaBytes, "fathom_arena_bytes", "bytes", {Panel::kTimeseries, "Machine"},
         "Most bytes of the activation arena in use during the last step on rank 0.");
-  gauge(Gauge::kDiskFreeBytes, "fathom_disk_free_bytes",
+  gauge(Gauge::kDiskFreeBytes, "fathom_disk_free_bytes", "bytes", {Panel::kStat, "Machine"},
         "Bytes free on the file system of the run directory.");
-  gauge(Gauge::kBuildInfo, "fathom_build_info", "Always 1; the labels tell what runs.", kBuild);
-  gauge(Gauge::kRunInfo, "fathom_run_info", "Always 1; the labels tell how it runs.", kRun);
+  gauge(Gauge::kBuildInfo, "fathom_build_info", "none", {Panel::kTable, "Run"},
+        "Always 1; the labels tell what runs.", kBuild);
+  gauge(Gauge::kRunInfo, "fathom_run_info", "none", {Panel::kTable, "Run"},
+        "Always 1; the labels tell how it runs.", kRun);
 
-  layer(Gauge::kLayerGradientNorm, "fathom_layer_gradient_norm",
-        "Euclidean norm of the gradient of the block's parameters, before clipping "
-        "(Xiong et al., arXiv 2002.04745, section 3).");
-  layer(Gauge::kLayerWeightNorm, "fathom_layer_weight_norm",
-        "Euclidean norm of the block's parameters.");
-  layer(Gauge::kLayerUpdateRatio, "fathom_layer_update_ratio",
-        "Norm of the last update over the norm of the block's parameters, 1e-3 is usual.");
-  layer(Gauge::kLayerHiddenRms, "fathom_layer_hidden_rms",
-        "Root mean square of the hidden state after the block.");
-  layer(Gauge::kLayerOmega, "fathom_layer_omega",
-        "Root mean square change of the normalised hidden state over the block; towards 0 the "
-        "representation collapses (ResiDual, arXiv 2304.14802, theorem 3.3).");
-  layer(Gauge::kLayerOmegaPredicted, "fathom_layer_omega_predicted",
-        "What fathom_layer_omega would be if the block's output were independent of the stream "
-        "(after ResiDual, arXiv 2304.14802, theorem 3.3).");
-  layer(Gauge::kLayerBranchShare, "fathom_layer_branch_share",
-        "Standard deviation of the branch over that of the sum it enters, 0 to 1 "
-        "(Liu et al., arXiv 2004.08249, section 4).");
-  layer(Gauge::kLayerCosine, "fathom_layer_cosine",
-        "Mean cosine between the hidden states before and after the block, 1 means no change "
-        "(Gromov et al., arXiv 2403.17887).");
-  layer(Gauge::kLayerZeroRatio, "fathom_layer_zero_ratio",
-        "Share of exact zeros in the gradient of the block's parameters, 0 to 1.");
-
-  histogram(Histogram::kStepDuration, "fathom_step_duration_seconds",
+  histogram(Histogram::kStepDuration, "fathom_step_duration_seconds", "seconds",
+            {Panel::kHistogram, "Speed"},
             "Wall time of a training step in seconds, without validation and saving.",
             kStepBuckets);
-  histogram(Histogram::kCheckpointDuration, "fathom_checkpoint_duration_seconds",
-            "Wall time of a successful save in seconds.", kSaveBuckets);
+  histogram(Histogram::kCheckpointDuration, "fathom_checkpoint_duration_seconds", "seconds",
+            {Panel::kHistogram, "Checkpoints"}, "Wall time of a successful save in seconds.",
+            kSaveBuckets);
   return table;
 }
 
 constexpr std::array<MetricInfo, kFamilies> kTable = make_table();
 
+constexpr bool is_unit(std::string_view unit) {
+  return std::ranges::find(kUnits, unit) != std::end(kUnits);
+}
+
 static_assert(std::ranges::all_of(kTable, [](const MetricInfo& m) { return !m.name.empty(); }),
-              "an enumerator has no line in the table");
-static_assert(std::ranges::count_if(kTable, [](const MetricInfo& m) {
-                return m.labels.data() == kBlock;
-              }) == kSeriesPerBlock);
+              "an enumerator has no row in the table");
+static_assert(std::ranges::all_of(kTable,
+                                  [](const MetricInfo& m) {
+                                    return is_unit(m.unit) && !m.group.empty();
+                                  }),
+              "a row has no unit or no group");
 
 }  // namespace
 
-std::span<const MetricInfo, kFamilies> catalogue() { return kTable; }
+const char* to_string(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return "counter";
+    case MetricType::kGauge:
+      return "gauge";
+    case MetricType::kHistogram:
+      break;
+  }
+  return "histogram";
+}
 
-int64_t series_needed(int64_t blocks, int64_t ranks) {
+const char* to_string(Panel panel) {
+  switch (panel) {
+    case Panel::kStat:
+      return "stat";
+    case Panel::kTimeseries:
+      return "timeseries";
+    case Panel::kHeatmap:
+      return "heatmap";
+    case Panel::kHistogram:
+      return "histogram";
+    case Panel::kTable:
+      break;
+  }
+  return "table";
+}
+
+std::span<const MetricInfo, kFamilies> fixed_families() { return kTable; }
+
+std::vector<MetricInfo> catalogue(std::span<const BlockGaugeInfo> blocks) {
+  std::vector<MetricInfo> all(kTable.begin(), kTable.end());
+  for (const BlockGaugeInfo& b : blocks) {
+    require(b.name.starts_with("fathom_layer_"), "metrics: a gauge of every block is called ",
+            b.name, "; expected fathom_layer_...");
+    require(std::ranges::find(all, b.name, &MetricInfo::name) == all.end(), "metrics: ", b.name,
+            " is there twice");
+    require(!b.help.empty() && is_unit(b.unit), "metrics: ", b.name, " has the help \"", b.help,
+            "\" and the unit \"", b.unit, "\"; expected a text and one of kUnits");
+    all.push_back({.name = b.name,
+                   .help = b.help,
+                   .unit = b.unit,
+                   .panel = Panel::kHeatmap,
+                   .group = "Layers",
+                   .labels = kBlock,
+                   .known = {},
+                   .buckets = {}});
+  }
+  return all;
+}
+
+int64_t series_needed(std::span<const MetricInfo> families, int64_t blocks, int64_t ranks) {
   int64_t sum = 0;
-  for (const MetricInfo& m : kTable) {
+  for (const MetricInfo& m : families) {
     const auto* labels = m.labels.data();
     if (m.type == MetricType::kHistogram)
       sum += int64_t(m.buckets.size()) + 3;  // +Inf, sum, count

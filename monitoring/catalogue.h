@@ -1,14 +1,16 @@
-// Every metric family that Fathom exposes: name, type, help, labels, buckets. The names are part of
-// the contract (users' alert rules and dashboards use them), so they are fixed at compile time:
-// callers name an enumerator, and a misspelt or mistyped metric does not compile.
+// Every metric family that Fathom exposes: name, type, help, unit, labels, buckets, and how a
+// dashboard shows it. The names are part of the contract (users' alert rules and dashboards use
+// them), so they are fixed at compile time: callers name an enumerator, and a misspelt or mistyped
+// metric does not compile. Only the gauges of every block come from their own table, by the caller.
 //
-// To add one: an enumerator here, a line in catalogue.cpp, and a call that sets it.
+// To add one: an enumerator here, a row in catalogue.cpp, and a call that sets it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace fathom::monitoring {
 
@@ -49,16 +51,6 @@ enum class Gauge {
   kDiskFreeBytes,
   kBuildInfo,  // {version, commit}
   kRunInfo,    // {run, topology, model, world_size, virtual_shards, precision, device}
-  // Per layer: {stack, layer, block}.
-  kLayerGradientNorm,
-  kLayerWeightNorm,
-  kLayerUpdateRatio,
-  kLayerHiddenRms,
-  kLayerOmega,
-  kLayerOmegaPredicted,
-  kLayerBranchShare,
-  kLayerCosine,
-  kLayerZeroRatio,
   kCount,
 };
 
@@ -71,12 +63,29 @@ enum class Histogram {
 // Values of fathom_state.
 enum class RunState { kInit, kTrain, kValidate, kSave, kStopping, kFinished };
 
+// A gauge of every block: its place in the table that catalogue() was given.
+enum class BlockGauge : size_t {};
+
 enum class MetricType { kCounter, kGauge, kHistogram };
+[[nodiscard]] const char* to_string(MetricType type);
+
+// How a dashboard shows a family: the last value as a number, values over time, colours over time
+// and place, a distribution, labels as a table.
+enum class Panel { kStat, kTimeseries, kHeatmap, kHistogram, kTable };
+[[nodiscard]] const char* to_string(Panel panel);
+
+// What a family's values are counted in; "timestamp" is Unix time in seconds, "none" a pure number.
+inline constexpr std::string_view kUnits[] = {"none",   "ratio",     "seconds", "timestamp",
+                                              "bytes",  "nats",      "steps",   "epochs",
+                                              "tokens", "sentences", "entries", "events"};
 
 struct MetricInfo {
   MetricType type = MetricType::kGauge;
   std::string_view name;                     // with prefix and unit: "fathom_step_duration_seconds"
   std::string_view help;                     // one line: meaning, unit, source of the formula
+  std::string_view unit;                     // one of kUnits
+  Panel panel = Panel::kTimeseries;          // of a dashboard
+  std::string_view group;                    // the row of the dashboard where it stands
   std::span<const std::string_view> labels;  // label names, in the order in which values are given
   std::span<const std::string_view> known;   // of a family with one label: values that start at 0
   std::span<const double> buckets;           // of a histogram: upper bounds, rising, without +Inf
@@ -85,20 +94,30 @@ struct MetricInfo {
 inline constexpr size_t kFamilies =
     size_t(Counter::kCount) + size_t(Gauge::kCount) + size_t(Histogram::kCount);
 
-// Number of series that one block of one layer adds: what depth costs of monitoring.max_series.
-inline constexpr int64_t kSeriesPerBlock = 10;
-
-// Series of a run with so many blocks in its layers and so many ranks, once all of them exist;
-// counted as for Metrics::series().
-[[nodiscard]] int64_t series_needed(int64_t blocks, int64_t ranks);
-
 // Place of a family in catalogue().
 [[nodiscard]] constexpr size_t family_index(Counter c) { return size_t(c); }
 [[nodiscard]] constexpr size_t family_index(Gauge g) { return size_t(Counter::kCount) + size_t(g); }
 [[nodiscard]] constexpr size_t family_index(Histogram h) {
   return size_t(Counter::kCount) + size_t(Gauge::kCount) + size_t(h);
 }
+[[nodiscard]] constexpr size_t family_index(BlockGauge b) { return kFamilies + size_t(b); }
 
-[[nodiscard]] std::span<const MetricInfo, kFamilies> catalogue();
+// The families fixed at compile time.
+[[nodiscard]] std::span<const MetricInfo, kFamilies> fixed_families();
+
+// A gauge of every block; its labels are stack, layer, block.
+struct BlockGaugeInfo {
+  std::string_view name, help, unit;  // borrowed: they outlive all that is made of them
+};
+
+// All families: the fixed ones, then those of the blocks, in the order of BlockGauge.
+// InvalidArgument for a name that is taken or does not begin with fathom_layer_, a help without
+// text, a unit that is not in kUnits.
+[[nodiscard]] std::vector<MetricInfo> catalogue(std::span<const BlockGaugeInfo> blocks = {});
+
+// Series of a run with so many blocks in its layers and so many ranks, once all of them exist;
+// counted as for Metrics::series().
+[[nodiscard]] int64_t series_needed(std::span<const MetricInfo> families, int64_t blocks,
+                                    int64_t ranks);
 
 }  // namespace fathom::monitoring

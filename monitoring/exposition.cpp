@@ -46,10 +46,10 @@ prometheus::ClientMetric metric_of(const MetricInfo& info, const LabelValues& la
 
 std::vector<prometheus::MetricFamily> families_of(const Snapshot& snapshot) {
   std::vector<prometheus::MetricFamily> families;
-  for (size_t f = 0; f < kFamilies; ++f) {
+  for (size_t f = 0; f < snapshot.families->size(); ++f) {
     const auto& all_series = (*snapshot.layout)[f];
     if (all_series.empty()) continue;
-    const MetricInfo& info = catalogue()[f];
+    const MetricInfo& info = (*snapshot.families)[f];
     prometheus::MetricFamily& family = families.emplace_back();
     family.name = info.name;
     family.help = info.help;

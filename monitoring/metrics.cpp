@@ -14,17 +14,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kFirstHistogram = family_index(Histogram{});
-
-const MetricInfo& info_of(size_t family) { return catalogue()[family]; }
-
-size_t values_per_series(size_t family) {
-  return family < kFirstHistogram ? 1 : info_of(family).buckets.size() + 2;
+size_t values_per_series(const MetricInfo& info) {
+  return info.type == MetricType::kHistogram ? info.buckets.size() + 2 : 1;
 }
 
 // Lines of exposition: a histogram adds its +Inf bucket.
-int64_t lines_per_series(size_t family) {
-  return family < kFirstHistogram ? 1 : int64_t(info_of(family).buckets.size()) + 3;
+int64_t lines_per_series(const MetricInfo& info) {
+  return info.type == MetricType::kHistogram ? int64_t(info.buckets.size()) + 3 : 1;
 }
 
 struct SavedName {
@@ -35,8 +31,7 @@ struct SavedName {
 };
 
 // Of each value of a series, in their order.
-std::vector<SavedName> saved_names(size_t family, const LabelValues& labels) {
-  const MetricInfo& info = info_of(family);
+std::vector<SavedName> saved_names(const MetricInfo& info, const LabelValues& labels) {
   const std::string name(info.name);
   if (info.type == MetricType::kCounter) return {{name, labels}};
   std::vector<SavedName> names;
@@ -65,8 +60,11 @@ bool is_entry(const json& entry) {
 
 }  // namespace
 
-Metrics::Metrics(int64_t max_series) : max_series_(max_series) {
-  for (size_t family = 0; family < kFamilies; ++family) {
+Metrics::Metrics(int64_t max_series, std::vector<MetricInfo> families)
+    : families_(std::make_shared<const Snapshot::Families>(std::move(families))),
+      max_series_(max_series),
+      index_(families_->size()) {
+  for (size_t family = 0; family < index_.size(); ++family) {
     const MetricInfo& info = info_of(family);
     if (info.type != MetricType::kGauge && info.labels.empty()) find_or_add(family, {});
     for (const std::string_view value : info.known) find_or_add(family, {std::string(value)});
@@ -77,6 +75,12 @@ Metrics::Metrics(int64_t max_series) : max_series_(max_series) {
 
 void Metrics::set(Gauge gauge, const LabelValues& labels, double value) {
   *find_or_add(family_index(gauge), labels) = value;
+}
+
+void Metrics::set(BlockGauge gauge, const LabelValues& block, double value) {
+  require(family_index(gauge) < index_.size(), "metrics: got gauge ", size_t(gauge),
+          " of the blocks, there are ", index_.size() - kFamilies);
+  *find_or_add(family_index(gauge), block) = value;
 }
 
 void Metrics::increment(Counter counter, const LabelValues& labels, double amount) {
@@ -99,22 +103,22 @@ void Metrics::observe(Histogram histogram, double value) {
 
 void Metrics::publish() {
   if (!layout_) {
-    auto layout = std::make_shared<Snapshot::Layout>();
-    for (size_t family = 0; family < kFamilies; ++family)
+    auto layout = std::make_shared<Snapshot::Layout>(index_.size());
+    for (size_t family = 0; family < index_.size(); ++family)
       for (const auto& [labels, offset] : index_[family])
         (*layout)[family].push_back({labels, offset});
     layout_ = std::move(layout);
   }
-  published_.put(std::make_shared<const Snapshot>(Snapshot{layout_, values_}));
+  published_.put(std::make_shared<const Snapshot>(Snapshot{families_, layout_, values_}));
 }
 
 std::string Metrics::counters() const {
   json saved = json::array();
-  for (size_t family = 0; family < kFamilies; ++family) {
+  for (size_t family = 0; family < index_.size(); ++family) {
     if (info_of(family).type == MetricType::kGauge) continue;
     for (const auto& [labels, offset] : index_[family]) {
       size_t i = offset;
-      for (const SavedName& s : saved_names(family, labels))
+      for (const SavedName& s : saved_names(info_of(family), labels))
         saved.push_back(json::array({s.name, s.labels, values_[i++]}));
     }
   }
@@ -144,7 +148,7 @@ std::vector<std::string> Metrics::restore_counters(const std::string& text) {
     *place = value;
   }
   // Bounds may differ between versions; cumulative counts must rise all the same.
-  for (size_t family = kFirstHistogram; family < kFamilies; ++family)
+  for (size_t family = family_index(Histogram{}); family < kFamilies; ++family)
     for (const auto& [labels, offset] : index_[family]) {
       double* counts = &values_[offset];
       for (size_t b = 1; b <= info_of(family).buckets.size(); ++b)
@@ -168,13 +172,13 @@ double* Metrics::find_or_add(size_t family, const LabelValues& labels) {
 }
 
 size_t Metrics::add(size_t family, LabelValues labels) {
-  const int64_t lines = lines_per_series(family);
+  const int64_t lines = lines_per_series(info_of(family));
   require(series_ + lines <= max_series_, "metrics: ", info_of(family).name,
           labels.empty() ? "" : json(labels).dump(), " would be series ", series_ + lines,
           ", but monitoring.max_series is ", max_series_,
           "; raise it, or set monitoring.detail: run");
   const size_t offset = values_.size();
-  values_.resize(offset + values_per_series(family));
+  values_.resize(offset + values_per_series(info_of(family)));
   index_[family].emplace(std::move(labels), offset);
   series_ += lines;
   layout_.reset();
@@ -183,12 +187,12 @@ size_t Metrics::add(size_t family, LabelValues labels) {
 
 // Where a value of counters() lives; null for one of another version.
 double* Metrics::find_saved(const std::string& name, const LabelValues& labels) {
-  for (size_t family = 0; family < kFamilies; ++family) {
+  for (size_t family = 0; family < index_.size(); ++family) {
     const MetricInfo& info = info_of(family);
     if (info.type == MetricType::kCounter && info.name == name)
       return labels.size() == info.labels.size() ? find_or_add(family, labels) : nullptr;
     if (info.type != MetricType::kHistogram) continue;
-    const std::vector<SavedName> names = saved_names(family, {});
+    const std::vector<SavedName> names = saved_names(info, {});
     const auto found = std::ranges::find(names, SavedName{name, labels});
     if (found != names.end()) return find_or_add(family, {}) + (found - names.begin());
   }

@@ -1,19 +1,19 @@
 #include "core/observe/layer_probe.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace fathom::observe {
 
 static_assert(kBlockSums == kernels::kRowMoments);
 
-BlockStatistics statistics_of(const BlockSums& s) {
-  const double V = s.variance / s.tokens, f = s.branch / s.tokens;
-  return {.hidden_rms = std::sqrt(s.square / s.tokens),
-          .omega = std::sqrt(s.change / s.tokens),
-          .omega_predicted = std::sqrt(2 - 2 * std::sqrt(V / (V + f))),
-          .branch_share = std::sqrt(f / (V + f)),
-          .cosine = s.cosine / s.tokens};
+BlockSums& BlockSums::operator+=(const BlockSums& other) {
+  tokens += other.tokens;
+  square += other.square;
+  variance += other.variance;
+  branch += other.branch;
+  change += other.change;
+  cosine += other.cosine;
+  return *this;
 }
 
 LayerProbe::LayerProbe(Context& context, const std::vector<topology::BlockContext>& blocks,
@@ -54,12 +54,12 @@ std::vector<BlockSums> add_shards(std::span<const double> values, int64_t shards
   const double* v = values.data();
   for (int64_t s = 0; s < shards; ++s) {
     for (BlockSums& b : out) {
-      b.tokens += v[0];
-      b.square += v[1];
-      b.variance += v[2];
-      b.branch += v[3];
-      b.change += v[4];
-      b.cosine += v[5];
+      b += {.tokens = v[0],
+            .square = v[1],
+            .variance = v[2],
+            .branch = v[3],
+            .change = v[4],
+            .cosine = v[5]};
       v += kBlockSums;
     }
   }

@@ -1,7 +1,7 @@
-// From activations to numbers: what every block does to the residual stream, as sums over a sample
-// of tokens (theory: docs/metrics.md). The sample is the first `kSampleRows` rows of every virtual
-// shard, so the figures do not depend on the number of ranks; sums of shards are added in shard
-// order, and ratios are made after that.
+// From activations to sums: what every block does to the residual stream, over a sample of tokens
+// (theory: docs/metrics.md). The sample is the first `kSampleRows` rows of every virtual shard, so
+// the sums do not depend on the number of ranks; those of shards are added in shard order, and only
+// then become statistics (layer_statistics.h).
 #pragma once
 
 #include <span>
@@ -23,18 +23,11 @@ struct BlockSums {
   double branch = 0;    // variance over features of o
   double change = 0;    // mean over features of (n(x') - n(x))^2
   double cosine = 0;    // cos(x, x')
+
+  BlockSums& operator+=(const BlockSums& other);
 };
 inline constexpr int64_t kBlockSums = 6;
 
-struct BlockStatistics {
-  double hidden_rms = 0;       // sqrt(mean x'^2)
-  double omega = 0;            // sqrt(mean (n(x') - n(x))^2); ResiDual, Theorem 3.3
-  double omega_predicted = 0;  // sqrt(2 - 2 sqrt(V/(V+f))), V = Var x, f = Var o
-  double branch_share = 0;     // sqrt(f/(V+f)); Liu et al. 2020
-  double cosine = 0;           // mean cos(x, x')
-};
-// NaN when nothing was sampled.
-[[nodiscard]] BlockStatistics statistics_of(const BlockSums& sums);
 
 // Observes a forward pass over one or several shards packed together, and adds to row i of `sums`,
 // in the device's memory, what it sees of shard i: kBlockSums numbers for every block (encoder,

@@ -1,5 +1,6 @@
 #include "launcher/commands/probe.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -9,7 +10,8 @@
 #include "checkpoint/writer.h"
 #include "core/data/batch_plan.h"
 #include "core/data/prepare.h"
-#include "core/observe/parameter_statistics.h"
+#include "core/observe/layer_statistics.h"
+#include "core/observe/parameter_probe.h"
 #include "dist/local_communicator.h"
 #include "launcher/config/load.h"
 #include "launcher/devices.h"
@@ -48,8 +50,7 @@ void build(LoadedModel& loaded, const data::PreparedData& data) {
 // What one step says of every block and of the whole.
 struct Measured {
   double loss = 0, nll = 0, gradient_norm = 0;
-  std::vector<observe::BlockStatistics> activations;
-  std::vector<observe::ParameterStatistics> parameters;
+  std::vector<observe::LayerRecord> layers;
 };
 
 Measured measure(const LoadedModel& loaded, const StepGradient& step, int64_t target_tokens) {
@@ -74,31 +75,41 @@ Measured measure(const LoadedModel& loaded, const StepGradient& step, int64_t ta
   out.loss = numbers[0];
   out.nll = numbers[1];
   out.gradient_norm = numbers[2];
-  for (const observe::BlockSums& s :
-       observe::add_shards(block_sums, step.blocks.rows(), int64_t(blocks.size())))
-    out.activations.push_back(observe::statistics_of(s));
-  out.parameters =
-      observe::parameter_statistics(store, blocks, observe::ParameterProbe::read(values));
+  out.layers = observe::layer_records(
+      store, blocks, observe::add_shards(block_sums, step.blocks.rows(), int64_t(blocks.size())),
+      probe.read(values));
   return out;
 }
 
-void print_table(const model::Transformer& model, const Measured& result, std::ostream& out) {
-  out << fmt::format("{:<8} {:>5} {:<16} {:>12} {:>10} {:>8} {:>8} {:>8} {:>8}\n", "stack", "layer",
-                     "block", "gradient", "hidden", "omega", "(pred.)", "share", "cosine");
-  size_t i = 0;
-  for (const topology::BlockContext& block : model.blocks()) {
-    const observe::BlockStatistics& s = result.activations[i];
-    out << fmt::format(
-        "{:<8} {:>5} {:<16} {:>12.4e} {:>10.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f}\n",
-        to_string(block.stack), block.layer, to_string(block.kind),
-        result.parameters[i].gradient_norm, s.hidden_rms, s.omega, s.omega_predicted,
-        s.branch_share, s.cosine);
-    ++i;
+// A column for each statistic, as wide as its name.
+void print_table(const std::vector<observe::LayerRecord>& layers, std::ostream& out) {
+  const auto width = [](const observe::LayerStatistic& row) {
+    return std::max(row.name.size(), size_t(10));
+  };
+  out << fmt::format("{:<8} {:>5} {:<16}", "stack", "layer", "block");
+  for (const observe::LayerStatistic& row : observe::layer_statistics())
+    out << fmt::format(" {:>{}}", row.name, width(row));
+  out << "\n";
+  for (const auto& [block, values] : layers) {
+    out << fmt::format("{:<8} {:>5} {:<16}", to_string(block.stack), block.layer,
+                       to_string(block.kind));
+    for (size_t i = 0; i < values.size(); ++i)
+      out << fmt::format(" {:>{}.4g}", values[i], width(observe::layer_statistics()[i]));
+    out << "\n";
   }
 }
 
-void write_gradients(const LoadedModel& loaded, const Tensor& gradient,
-                     const data::PreparedData& data, const std::string& path) {
+// By row of the table, each over the blocks, encoder first.
+std::vector<std::vector<double>> columns_of(const std::vector<observe::LayerRecord>& layers) {
+  std::vector<std::vector<double>> columns(observe::layer_statistics().size());
+  for (const observe::LayerRecord& layer : layers)
+    for (size_t row = 0; row < columns.size(); ++row) columns[row].push_back(layer.values[row]);
+  return columns;
+}
+
+void write(const LoadedModel& loaded, const Tensor& gradient,
+           const std::vector<observe::LayerRecord>& layers, const data::PreparedData& data,
+           const std::string& path) {
   std::vector<std::byte> bytes(size_t(gradient.bytes()));
   loaded.device->compute().download(std::span(bytes), gradient);
   checkpoint::SavingArchive archive;
@@ -111,6 +122,10 @@ void write_gradients(const LoadedModel& loaded, const Tensor& gradient,
     visit(reinterpret_cast<double*>(bytes.data()));
   else
     visit(reinterpret_cast<float*>(bytes.data()));
+  std::vector<std::vector<double>> columns = columns_of(layers);
+  for (size_t row = 0; row < columns.size(); ++row)
+    archive.array(join("layer/", observe::layer_statistics()[row].name),
+                  std::vector{int64_t(layers.size())}, std::span(columns[row]));
   checkpoint::SaveInfo info;
   info.step = loaded.step;
   info.run_id = "probe";
@@ -125,7 +140,8 @@ const CLI::App* add_probe(CLI::App& app, ProbeCommand& command) {
   sub->add_option("source", command.source, "A config file, a run directory or a checkpoint")
       ->required();
   sub->add_option("overrides", command.overrides, "key=value, of a config file");
-  sub->add_option("--out", command.out, "Write every gradient there, in the checkpoint format");
+  sub->add_option("--out", command.out,
+                  "Write statistics and gradients there, in the checkpoint format");
   return sub;
 }
 
@@ -160,8 +176,8 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   out << fmt::format("{} at step {}: loss {:.6f}, nll {:.6f}, gradient norm {:.6f}\n",
                      config.model.topology, loaded.step, result.loss, result.nll,
                      result.gradient_norm);
-  print_table(*loaded.model, result, out);
-  if (!command.out.empty()) write_gradients(loaded, gradient.gradient, data, command.out);
+  print_table(result.layers, out);
+  if (!command.out.empty()) write(loaded, gradient.gradient, result.layers, data, command.out);
   return 0;
 }
 

@@ -20,28 +20,22 @@ LayerReport::LayerReport(model::Transformer& model, const optim::Adam& adam,
       values_(
           context_.allocate(1, block_sums(shards, blocks_.size()) + probe.count(), DType::kF64)) {}
 
-std::vector<LayerRecord> LayerReport::measure(const StepGradient& gradient, double learning_rate) {
+std::vector<observe::LayerRecord> LayerReport::measure(const StepGradient& gradient,
+                                                       double learning_rate) {
   const int64_t count = block_sums(shards_, blocks_.size());
   context_.copy(values_.columns(0, count), gradient.blocks.reshaped(1, count));
   probe_.measure(gradient.gradient, &adam_, learning_rate, values_.columns(count, probe_.count()));
   const std::vector<double> values = download(values_);
-
-  const std::vector<observe::BlockSums> activations =
-      observe::add_shards(std::span(values).first(size_t(count)), shards_, int64_t(blocks_.size()));
-  const std::vector<observe::ParameterStatistics> parameters = observe::parameter_statistics(
-      store_, blocks_, observe::ParameterProbe::read(std::span(values).subspan(size_t(count))));
-  std::vector<LayerRecord> layers;
-  for (size_t i = 0; i < blocks_.size(); ++i)
-    layers.push_back({.block = blocks_[i],
-                      .activations = observe::statistics_of(activations[i]),
-                      .parameters = parameters[i]});
-  return layers;
+  return observe::layer_records(
+      store_, blocks_,
+      observe::add_shards(std::span(values).first(size_t(count)), shards_, int64_t(blocks_.size())),
+      probe_.read(std::span(values).subspan(size_t(count))));
 }
 
 std::vector<observe::NonfiniteBlock> LayerReport::nonfinite(const StepGradient& gradient) {
   const Tensor sums = values_.columns(0, probe_.count());
   probe_.measure(gradient.gradient, nullptr, 0, sums);
-  return observe::nonfinite_blocks(store_, blocks_, observe::ParameterProbe::read(download(sums)));
+  return observe::nonfinite_blocks(store_, blocks_, probe_.read(download(sums)));
 }
 
 std::vector<double> LayerReport::download(const Tensor& values) const {

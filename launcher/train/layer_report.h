@@ -3,19 +3,12 @@
 
 #include <vector>
 
-#include "core/observe/layer_probe.h"
-#include "core/observe/parameter_statistics.h"
+#include "core/observe/layer_statistics.h"
+#include "core/observe/parameter_probe.h"
 #include "core/optim/adam.h"
 #include "launcher/train/gradient_step.h"
 
 namespace fathom::launcher {
-
-// One block's line of layers.jsonl: what its activations and its parameters do.
-struct LayerRecord {
-  topology::BlockContext block;
-  observe::BlockStatistics activations;
-  observe::ParameterStatistics parameters;
-};
 
 class LayerReport {
  public:
@@ -25,7 +18,7 @@ class LayerReport {
 
   // After the update of a step that was observed and not skipped; its rate was `learning_rate`.
   // Waits once. Collective where the optimizer is sharded, as is nonfinite().
-  [[nodiscard]] std::vector<LayerRecord> measure(const StepGradient& gradient,
+  [[nodiscard]] std::vector<observe::LayerRecord> measure(const StepGradient& gradient,
                                                  double learning_rate);
 
   // The blocks whose gradient is not finite, in the model's order. Waits once.

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/observe/parameter_statistics.h"
+#include "core/observe/parameter_probe.h"
 #include "dist/gradient_reducer.h"
 #include "dist/slice_gather.h"
 #include "launcher/config/config.h"

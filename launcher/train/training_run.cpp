@@ -9,11 +9,11 @@
 
 #include "launcher/cores.h"
 #include "launcher/devices.h"
+#include "launcher/metric_catalogue.h"
 #include "launcher/provenance.h"
 #include "launcher/train/agreement.h"
 #include "launcher/train/profile_model.h"
 #include "launcher/train/time_limits.h"
-#include "monitoring/catalogue.h"
 
 namespace fathom::launcher {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 void check_series(const Config& config, int ranks) {
   const int64_t blocks =
       config.monitoring.detail == Detail::kBlock ? model::block_count(config.model) : 0;
-  const int64_t needed = monitoring::series_needed(blocks, ranks);
+  const int64_t needed = monitoring::series_needed(metric_catalogue(), blocks, ranks);
   require(needed <= config.monitoring.max_series, "monitoring.max_series: got ",
           config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks, " ranks need ",
           needed, "; raise it", blocks > 0 ? ", or set monitoring.detail: run" : "");

@@ -3,7 +3,7 @@
 // none. The host reads what came of it once, after the update is queued.
 #pragma once
 
-#include "core/observe/parameter_statistics.h"
+#include "core/observe/parameter_probe.h"
 #include "core/optim/adam.h"
 #include "launcher/train/gradient_step.h"
 #include "launcher/train/sharding.h"

@@ -40,11 +40,11 @@ double seconds_since(Clock::time_point start) {
 void fill(Metrics& metrics) {
   const std::string odd = "quote \" backslash \\ newline \n nul \xff umlaut \xC3\xBC {},=";
   for (size_t g = 0; g < size_t(Gauge::kCount); ++g) {
-    const size_t labels = catalogue()[family_index(Gauge(g))].labels.size();
+    const size_t labels = fixed_families()[family_index(Gauge(g))].labels.size();
     metrics.set(Gauge(g), LabelValues(labels, odd), 0.1 * double(g));
   }
   for (size_t c = 0; c < size_t(Counter::kCount); ++c) {
-    const size_t labels = catalogue()[family_index(Counter(c))].labels.size();
+    const size_t labels = fixed_families()[family_index(Counter(c))].labels.size();
     metrics.increment(Counter(c), LabelValues(labels, odd), double(c));
   }
   metrics.observe(Histogram::kStepDuration, 0.2);

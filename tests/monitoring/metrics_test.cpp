@@ -1,5 +1,6 @@
 #include "monitoring/metrics.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -34,9 +35,15 @@ std::string message_of(Action action) {
   return "no error of this kind";
 }
 
+// As a caller with two statistics of every block gives it.
+constexpr BlockGaugeInfo kBlockGauges[] = {
+    {.name = "fathom_layer_omega", .help = "Omega.", .unit = "none"},
+    {.name = "fathom_layer_cosine", .help = "Cosine.", .unit = "ratio"}};
+constexpr BlockGauge kOmega{0}, kCosine{1};
+
 TEST(Catalogue, NamesAreUniqueAndFollowTheConventions) {
   std::set<std::string_view> names;
-  for (const MetricInfo& info : catalogue()) {
+  for (const MetricInfo& info : catalogue(kBlockGauges)) {
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
     EXPECT_TRUE(info.name.starts_with("fathom_")) << info.name;
     EXPECT_EQ(info.name.ends_with("_total"), info.type == MetricType::kCounter) << info.name;
@@ -47,7 +54,34 @@ TEST(Catalogue, NamesAreUniqueAndFollowTheConventions) {
     for (size_t b = 1; b < info.buckets.size(); ++b)
       EXPECT_LT(info.buckets[b - 1], info.buckets[b]) << info.name;
   }
-  EXPECT_EQ(names.size(), kFamilies);
+  EXPECT_EQ(names.size(), kFamilies + 2);
+}
+
+TEST(Catalogue, SaysHowADashboardShowsAFamily) {
+  for (const MetricInfo& info : catalogue(kBlockGauges)) {
+    EXPECT_NE(std::ranges::find(kUnits, info.unit), std::end(kUnits)) << info.name;
+    EXPECT_FALSE(info.group.empty()) << info.name;
+    EXPECT_EQ(info.panel == Panel::kHistogram, info.type == MetricType::kHistogram) << info.name;
+    EXPECT_EQ(info.panel == Panel::kHeatmap, info.labels.size() == 3) << info.name;
+    EXPECT_EQ(info.unit == "timestamp", info.name.ends_with("_timestamp_seconds")) << info.name;
+    EXPECT_EQ(info.unit == "bytes", info.name.ends_with("_bytes")) << info.name;
+  }
+}
+
+TEST(Catalogue, ChecksTheGaugesOfBlocks) {
+  const auto refusal = [](const BlockGaugeInfo& info) {
+    return message_of<InvalidArgument>([&] { (void)catalogue(std::span(&info, 1)); });
+  };
+
+  EXPECT_EQ(refusal({.name = "fathom_omega", .help = "x", .unit = "none"}),
+            "metrics: a gauge of every block is called fathom_omega; expected fathom_layer_...");
+  EXPECT_EQ(refusal({.name = "fathom_layer_nonfinite_total", .help = "x", .unit = "none"}),
+            "metrics: fathom_layer_nonfinite_total is there twice");
+  EXPECT_EQ(refusal({.name = "fathom_layer_x", .help = "x", .unit = "furlongs"}),
+            "metrics: fathom_layer_x has the help \"x\" and the unit \"furlongs\"; expected a text "
+            "and one of kUnits");
+  EXPECT_THAT(refusal({.name = "fathom_layer_x", .help = "", .unit = "none"}),
+              HasSubstr("has the help \"\""));
 }
 
 TEST(Metrics, KnownSeriesStartAtZero) {
@@ -64,8 +98,8 @@ TEST(Metrics, KnownSeriesStartAtZero) {
 }
 
 TEST(Metrics, SeriesCountsTheLinesOfTheExposition) {
-  Metrics metrics;
-  metrics.set(Gauge::kLayerOmega, {"encoder", "1", "feed_forward"}, 0.5);
+  Metrics metrics(5000, catalogue(kBlockGauges));
+  metrics.set(kOmega, {"encoder", "1", "feed_forward"}, 0.5);
 
   const std::string text = published(metrics);
 
@@ -128,10 +162,14 @@ TEST(Metrics, RefusesWhatWouldSpoilASum) {
 }
 
 TEST(Metrics, RefusesAWrongNumberOfLabels) {
-  Metrics metrics;
+  Metrics metrics(5000, catalogue(kBlockGauges));
 
-  EXPECT_EQ(message_of<InvalidArgument>([&] { metrics.set(Gauge::kLayerOmega, {"encoder"}, 1); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { metrics.set(kOmega, {"encoder"}, 1); }),
             "metrics: fathom_layer_omega got 1 label values, expected 3");
+  EXPECT_EQ(message_of<InvalidArgument>([&] {
+              metrics.set(BlockGauge(2), {"a", "b", "c"}, 1);
+            }),
+            "metrics: got gauge 2 of the blocks, there are 2");
 }
 
 TEST(Metrics, CapOnSeriesNamesTheKeyAndKeepsWhatIsThere) {
@@ -149,15 +187,35 @@ TEST(Metrics, CapOnSeriesNamesTheKeyAndKeepsWhatIsThere) {
   EXPECT_THAT(published(metrics), HasSubstr("fathom_rank_step_lag_seconds{rank=\"0\"} 7\n"));
 }
 
-TEST(Metrics, BlocksCostWhatTheCatalogueSays) {
-  Metrics metrics;
-  const int64_t before = metrics.series();
-  const LabelValues block = {"decoder", "2", "cross_attention"};
-  for (int g = int(Gauge::kLayerGradientNorm); g <= int(Gauge::kLayerZeroRatio); ++g)
-    metrics.set(Gauge(g), block, 1);
-  metrics.increment(Counter::kLayerNonfinite, block, 0);
+TEST(Metrics, GaugesOfBlocksAreServedWithTheirHelp) {
+  Metrics metrics(5000, catalogue(kBlockGauges));
+  metrics.set(kCosine, {"decoder", "2", "cross_attention"}, 0.25);
 
-  EXPECT_EQ(metrics.series() - before, kSeriesPerBlock);
+  EXPECT_THAT(published(metrics),
+              HasSubstr("# HELP fathom_layer_cosine Cosine.\n# TYPE fathom_layer_cosine gauge\n"
+                        "fathom_layer_cosine{stack=\"decoder\",layer=\"2\","
+                        "block=\"cross_attention\"} 0.25\n"));
+}
+
+TEST(Metrics, BlocksAndRanksCostWhatTheCatalogueSays) {
+  const std::vector<MetricInfo> families = catalogue(kBlockGauges);
+  Metrics metrics(5000, families);
+  for (const std::string layer : {"1", "2"}) {
+    metrics.set(kOmega, {"decoder", layer, "feed_forward"}, 1);
+    metrics.set(kCosine, {"decoder", layer, "feed_forward"}, 1);
+    metrics.increment(Counter::kLayerNonfinite, {"decoder", layer, "feed_forward"}, 0);
+  }
+  for (const std::string rank : {"0", "1", "2"}) {
+    metrics.set(Gauge::kRankStepLag, {rank}, 1);
+    metrics.set(Gauge::kRankRelativePerformance, {rank}, 1);
+  }
+  for (size_t g = 0; g < size_t(Gauge::kCount); ++g) {
+    const size_t labels = families[family_index(Gauge(g))].labels.size();
+    if (Gauge(g) != Gauge::kRankStepLag && Gauge(g) != Gauge::kRankRelativePerformance)
+      metrics.set(Gauge(g), LabelValues(labels, "x"), 1);
+  }
+
+  EXPECT_EQ(metrics.series(), series_needed(families, 2, 3));
 }
 
 TEST(Metrics, CountersComeBackAfterAResume) {
@@ -268,7 +326,7 @@ TEST(Metrics, ReadersSeeWholeSnapshotsWhileTheWriterWrites) {
   std::atomic<bool> stop = false;
   std::atomic<int> torn = 0, reads = 0;
   const auto value = [](const Snapshot& s, Gauge gauge) {
-    const auto& series = (*s.layout)[family_index(gauge)];
+    const auto& series = s.layout->at(family_index(gauge));
     return series.empty() ? 0 : s.values[series[0].offset];
   };
   std::vector<std::thread> readers;

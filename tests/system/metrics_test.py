@@ -15,8 +15,7 @@ import fathom
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-LAYER_VALUES = ("gradient_norm", "weight_norm", "update_ratio", "zero_ratio", "hidden_rms", "omega",
-                "omega_predicted", "branch_share", "cosine")
+NOT_IN_LAYERS = {"fathom_layer_nonfinite_total"}  # but in events.jsonl
 
 
 class Scrape:
@@ -45,6 +44,9 @@ class Metrics(fathom.TestCase):
         cls.config = cls.write_config("served", monitoring={
             "listen": "127.0.0.1:0", "layer_statistics_every": 50}, train={"validate_every": 100})
 
+    def catalogue(self):
+        return json.loads(self.fathom("metrics", "--format", "json").stdout)
+
     def scrape(self, run):
         [target] = json.loads((run.path / "targets.json").read_text(encoding="utf-8"))
         [address] = target["targets"]
@@ -65,7 +67,10 @@ class Metrics(fathom.TestCase):
         self.assertGreater(len(line["blocks"]), 0)
         for block in line["blocks"]:
             labels = {k: str(block[k]) for k in ("stack", "layer", "block")}
-            for name in LAYER_VALUES:
+            names = block.keys() - labels.keys()
+            self.assertEqual({f"fathom_layer_{name}" for name in names} | NOT_IN_LAYERS,
+                             {m["name"] for m in self.catalogue() if len(m["labels"]) == 3})
+            for name in names:
                 self.assertTrue(math.isclose(scrape.value(f"layer_{name}", **labels), block[name],
                                              rel_tol=1e-9), f"{name} {labels} at step {step}")
             self.assertEqual(scrape.value("layer_nonfinite_total", **labels), 0)
@@ -123,6 +128,24 @@ class Metrics(fathom.TestCase):
         check = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
                                capture_output=True, check=False)
         self.assertEqual((check.returncode, check.stdout, check.stderr), (0, "", ""), text)
+        self.stop(process)
+
+    def test_a_run_serves_every_metric_of_the_catalogue(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, self.FOREVER, "train.best_metric=bleu",
+                                      "train.validate_every=20", "checkpoint.every_steps=20")
+        self.wait_for_step(run, 60, process)
+        scrape = self.scrape(run)
+        for metric in self.catalogue():
+            name = metric["name"]
+            if metric["type"] == "histogram":
+                name += "_count"
+            labels = [{label for label, _ in labels} for sample, labels in scrape.samples
+                      if sample == name]
+            self.assertTrue(labels, f"{name} is not served")
+            self.assertEqual(labels[0], set(metric["labels"]), name)
+            self.assertIn(f"# HELP {metric['name']} {metric['help']}\n"
+                          f"# TYPE {metric['name']} {metric['type']}\n", scrape.text)
         self.stop(process)
 
     def test_skipped_steps_name_the_blocks_that_are_not_finite(self):

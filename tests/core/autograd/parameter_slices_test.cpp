@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/observe/parameter_statistics.h"
+#include "core/observe/parameter_probe.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
 

@@ -44,14 +44,7 @@ void add_sums(InitialModel& out, const Tensor& by_shard) {
       observe::add_shards(std::span(by_shard.data<double>(), size_t(by_shard.numel())),
                           by_shard.rows(), int64_t(out.blocks.size()));
   out.sums.resize(sums.size());
-  for (size_t i = 0; i < sums.size(); ++i) {
-    out.sums[i].tokens += sums[i].tokens;
-    out.sums[i].square += sums[i].square;
-    out.sums[i].variance += sums[i].variance;
-    out.sums[i].branch += sums[i].branch;
-    out.sums[i].change += sums[i].change;
-    out.sums[i].cosine += sums[i].cosine;
-  }
+  for (size_t i = 0; i < sums.size(); ++i) out.sums[i] += sums[i];
 }
 
 void add_gradients(InitialModel& out, const ParameterStore& store) {

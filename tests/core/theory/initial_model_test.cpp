@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/core/theory/closed_forms.h"
+#include "tests/support/layer_statistics.h"
 
 namespace fathom::theory {
 namespace {
@@ -40,7 +41,7 @@ TEST_P(InitialPreLn, CollapsesAsTheMeasuredVariancesPredict) {  // T16
 
   double sum = 0;
   for (size_t i = 0; i < m.blocks.size(); ++i) {
-    const observe::BlockStatistics s = observe::statistics_of(m.sums[i]);
+    const support::ActivationStatistics s = support::statistics_of(m.sums[i]);
     const double ratio = std::pow(s.omega / s.omega_predicted, 2);
     EXPECT_NEAR(ratio, 1, 0.10) << topology::name_of(m.blocks[i]);
     sum += ratio;

@@ -1,4 +1,4 @@
-// The layer statistics of core/observe: against closed forms over stub blocks, against a direct
+// The layer statistics of activations: against closed forms over stub blocks, against a direct
 // computation on a real model, and the rule of what is sampled.
 #include <algorithm>
 #include <cmath>
@@ -11,11 +11,14 @@
 #include "tests/core/theory/closed_forms.h"
 #include "tests/core/theory/measures.h"
 #include "tests/core/theory/stub_stack.h"
+#include "tests/support/layer_statistics.h"
 #include "tests/support/tolerance.h"
 
 namespace fathom::theory {
 namespace {
 
+using support::ActivationStatistics;
+using support::statistics_of;
 using ::testing::HasSubstr;
 
 // A probe with the memory it adds to.
@@ -37,7 +40,7 @@ struct Probe {
 };
 
 // Shards of 64 rows, so that every row is sampled.
-std::vector<observe::BlockStatistics> statistics_over_all_rows(const StubRun& run) {
+std::vector<ActivationStatistics> statistics_over_all_rows(const StubRun& run) {
   const int64_t rows = run.pass.states[0][0].value().rows();
   std::vector<data::ShardRows> shards;
   for (int64_t first = 0; first < rows; first += observe::kSampleRows)
@@ -47,10 +50,10 @@ std::vector<observe::BlockStatistics> statistics_over_all_rows(const StubRun& ru
   for (size_t i = 0; i < blocks.size(); ++i)
     probe.observer.on_block(blocks[i], run.pass.states[i][0].value(), run.pass.outputs[i].value(),
                             run.pass.states[i + 1][0].value());
-  std::vector<observe::BlockStatistics> out;
+  std::vector<ActivationStatistics> out;
   for (const observe::BlockSums& s : probe.all()) {
     EXPECT_EQ(s.tokens, double(rows));
-    out.push_back(observe::statistics_of(s));
+    out.push_back(statistics_of(s));
   }
   return out;
 }
@@ -58,10 +61,10 @@ std::vector<observe::BlockStatistics> statistics_over_all_rows(const StubRun& ru
 TEST(LayerStatistics, FollowTheClosedFormsOfPreLn) {
   const double f = 1.44, v0 = 0.5;
   const StubRun run("pre-ln", {}, draw({.blocks = 16, .sigma = 1.2, .v0 = v0, .seed = 31}));
-  const std::vector<observe::BlockStatistics> all = statistics_over_all_rows(run);
+  const std::vector<ActivationStatistics> all = statistics_over_all_rows(run);
 
   for (int k = 1; k <= 16; ++k) {
-    const observe::BlockStatistics& s = all[size_t(k - 1)];
+    const ActivationStatistics& s = all[size_t(k - 1)];
     const double V = v0 + (k - 1) * f;
     EXPECT_NEAR(s.hidden_rms / std::sqrt(V + f), 1, 0.01) << "block " << k;
     EXPECT_NEAR(s.branch_share / branch_share(V, f), 1, 0.01) << "block " << k;
@@ -76,10 +79,10 @@ class StatisticsOfTheNormalisedStream : public testing::TestWithParam<const char
 TEST_P(StatisticsOfTheNormalisedStream, FollowTheClosedFormsAtEveryDepth) {
   const double f = 0.49;
   const StubRun run(GetParam(), {}, draw({.blocks = 16, .sigma = 0.7, .seed = 32}));
-  const std::vector<observe::BlockStatistics> all = statistics_over_all_rows(run);
+  const std::vector<ActivationStatistics> all = statistics_over_all_rows(run);
 
   for (size_t k = 0; k < all.size(); ++k) {
-    const observe::BlockStatistics& s = all[k];
+    const ActivationStatistics& s = all[k];
     EXPECT_NEAR(s.hidden_rms, 1, 1e-4) << "block " << k + 1;
     EXPECT_NEAR(s.branch_share / branch_share(1, f), 1, 0.005) << "block " << k + 1;
     EXPECT_NEAR(s.omega_predicted / std::sqrt(post_ln_omega_squared(f)), 1, 0.005);
@@ -102,11 +105,11 @@ TEST(LayerStatistics, OmegaIgnoresScaleAndOffsetOfTheStream) {
   probe.observer.on_block({}, x, o, next);
 
   // The normalised stream changed its sign: (2 x)^2 in the mean.
-  EXPECT_NEAR(observe::statistics_of(probe.all()[0]).omega, 2, 1e-12);
+  EXPECT_NEAR(statistics_of(probe.all()[0]).omega, 2, 1e-12);
 }
 
 TEST(LayerStatistics, AreNanWhenNothingWasSampled) {
-  const observe::BlockStatistics s = observe::statistics_of({});
+  const ActivationStatistics s = statistics_of({});
   for (const double v : {s.hidden_rms, s.omega, s.omega_predicted, s.branch_share, s.cosine})
     EXPECT_TRUE(std::isnan(v)) << v;
 }
@@ -168,7 +171,7 @@ class DirectStatistics final : public model::BlockObserver {
                           .cosine = cosine / tokens});
   }
 
-  std::vector<observe::BlockStatistics> statistics;
+  std::vector<ActivationStatistics> statistics;
 
  private:
   static double variance(const Tensor& row) {
@@ -232,7 +235,7 @@ TEST_P(SampledStatistics, EqualADirectComputationOverTheFirst64RowsOfEachShard) 
   const std::vector<observe::BlockSums> sums = probe.all();
   ASSERT_EQ(direct.statistics.size(), blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const observe::BlockStatistics s = observe::statistics_of(sums[i]), &d = direct.statistics[i];
+    const ActivationStatistics s = statistics_of(sums[i]), &d = direct.statistics[i];
     EXPECT_EQ(sums[i].tokens, blocks[i].stack == topology::StackKind::kEncoder ? 138 : 148);
     EXPECT_NEAR(s.hidden_rms, d.hidden_rms, 1e-12) << topology::name_of(blocks[i]);
     EXPECT_NEAR(s.omega, d.omega, 1e-12) << topology::name_of(blocks[i]);

@@ -1,6 +1,5 @@
-// From the flat buffers to numbers: what the parameters of every block and their gradients are like
-// (theory: docs/metrics.md). The parameters of a block are those whose names begin with its own,
-// its norm included; embeddings, output projection and final norms belong to none.
+// From the flat buffers to sums over each parameter and its gradient (theory: docs/metrics.md).
+// Kernels make the sums; the host reads them once.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "core/observe/parameter_sums.h"
 #include "core/optim/adam.h"
-#include "core/topology/topology.h"
 
 namespace fathom::observe {
 
-// Sums over each parameter of a store, in its order. Made by kernels; the host reads them once.
-struct ParameterSums {
-  double gradient_square = 0;
-  double weight_square = 0;         // after the update
-  double update_square = 0;         // of the last update's change
-  double zeros = 0, nonfinite = 0;  // entries of the gradient
-};
-inline constexpr int64_t kParameterSums = 5;
+inline constexpr int64_t kParameterSums = 5;  // of each parameter; its entries are known without
 
 // Queues that every rank's rows, own (n, F), come together: all (N, F), in the store's order of
 // chunks.
@@ -44,7 +36,7 @@ class ParameterProbe {
                const Tensor& into);
   [[nodiscard]] int64_t count() const { return squares_.rows() * kParameterSums; }
   // What measure() has written, by parameter.
-  [[nodiscard]] static std::vector<ParameterSums> read(std::span<const double> values);
+  [[nodiscard]] std::vector<ParameterSums> read(std::span<const double> values) const;
 
  private:
   // From one row for each chunk of the slices to one for each parameter.
@@ -56,27 +48,5 @@ class ParameterProbe {
   Tensor chunk_counts_;             // (n, 2)
   Tensor gathered_;                 // (1, 2 N), of all ranks; empty without `gather`
 };
-
-struct ParameterStatistics {
-  double gradient_norm = 0;
-  double weight_norm = 0;   // after the update
-  double update_ratio = 0;  // norm of the update over that of the weights
-  double zero_ratio = 0;    // share of exact zeros in the gradient
-};
-
-// By block.
-[[nodiscard]] std::vector<ParameterStatistics> parameter_statistics(
-    const ParameterStore& store, const std::vector<topology::BlockContext>& blocks,
-    std::span<const ParameterSums> sums);
-
-struct NonfiniteBlock {
-  topology::BlockContext block;
-  int64_t entries = 0;  // NaN or infinite, more than 0
-};
-
-// The blocks whose gradient is not finite, in the order of `blocks`.
-[[nodiscard]] std::vector<NonfiniteBlock> nonfinite_blocks(
-    const ParameterStore& store, const std::vector<topology::BlockContext>& blocks,
-    std::span<const ParameterSums> sums);
 
 }  // namespace fathom::observe

@@ -1,21 +1,8 @@
-#include "core/observe/parameter_statistics.h"
-
-#include <cmath>
+#include "core/observe/parameter_probe.h"
 
 namespace fathom::observe {
-namespace {
 
 using kernels::Kernels;
-
-template <class Visit>
-void for_each_parameter(const ParameterStore& store, const topology::BlockContext& block,
-                        Visit visit) {
-  const std::string prefix = name_of(block) + ".";
-  for (size_t p = 0; p < store.all().size(); ++p)
-    if (store.all()[p]->name.starts_with(prefix)) visit(p, *store.all()[p]);
-}
-
-}  // namespace
 
 ParameterProbe::ParameterProbe(const autograd::ParameterSlices& slices, ChunkGather gather)
     : slices_(slices), gather_(std::move(gather)) {
@@ -68,50 +55,19 @@ void ParameterProbe::measure(const Tensor& gradient, const optim::Adam* adam, do
   sum_chunks(chunk_counts_, part(3, 2));
 }
 
-std::vector<ParameterSums> ParameterProbe::read(std::span<const double> values) {
-  std::vector<ParameterSums> out(values.size() / size_t(kParameterSums));
-  const size_t n = out.size();
+std::vector<ParameterSums> ParameterProbe::read(std::span<const double> values) const {
+  const auto& parameters = slices_.store().all();
+  const size_t n = parameters.size();
+  require(values.size() == n * size_t(kParameterSums), "parameter probe: got ", values.size(),
+          " values of ", n, " parameters");
+  std::vector<ParameterSums> out(n);
   for (size_t p = 0; p < n; ++p)
     out[p] = {.gradient_square = values[p],
               .weight_square = values[n + p],
               .update_square = values[2 * n + p],
               .zeros = values[3 * n + 2 * p],
-              .nonfinite = values[3 * n + 2 * p + 1]};
-  return out;
-}
-
-std::vector<ParameterStatistics> parameter_statistics(
-    const ParameterStore& store, const std::vector<topology::BlockContext>& blocks,
-    std::span<const ParameterSums> sums) {
-  std::vector<ParameterStatistics> out;
-  for (const topology::BlockContext& block : blocks) {
-    double g = 0, w = 0, u = 0, zeros = 0, all = 0;
-    for_each_parameter(store, block, [&](size_t p, const Parameter& parameter) {
-      g += sums[p].gradient_square;
-      w += sums[p].weight_square;
-      u += sums[p].update_square;
-      zeros += sums[p].zeros;
-      all += double(parameter.numel());
-    });
-    out.push_back({.gradient_norm = std::sqrt(g),
-                   .weight_norm = std::sqrt(w),
-                   .update_ratio = std::sqrt(u / w),
-                   .zero_ratio = zeros / all});
-  }
-  return out;
-}
-
-std::vector<NonfiniteBlock> nonfinite_blocks(const ParameterStore& store,
-                                             const std::vector<topology::BlockContext>& blocks,
-                                             std::span<const ParameterSums> sums) {
-  std::vector<NonfiniteBlock> out;
-  for (const topology::BlockContext& block : blocks) {
-    NonfiniteBlock bad = {.block = block};
-    for_each_parameter(store, block, [&](size_t p, const Parameter&) {
-      bad.entries += int64_t(sums[p].nonfinite);
-    });
-    if (bad.entries > 0) out.push_back(bad);
-  }
+              .nonfinite = values[3 * n + 2 * p + 1],
+              .entries = double(parameters[p]->numel())};
   return out;
 }
 
