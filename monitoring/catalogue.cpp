@@ -194,7 +194,7 @@ std::vector<MetricInfo> catalogue(std::span<const BlockGaugeInfo> blocks) {
     require(b.name.starts_with("fathom_layer_"), "metrics: a gauge of every block is called ",
             b.name, "; expected fathom_layer_...");
     require(std::ranges::find(all, b.name, &MetricInfo::name) == all.end(), "metrics: ", b.name,
-            " is there twice");
+            " is defined twice");
     require(!b.help.empty() && is_unit(b.unit), "metrics: ", b.name, " has the help \"", b.help,
             "\" and the unit \"", b.unit, "\"; expected a text and one of kUnits");
     all.push_back({.name = b.name,

@@ -38,7 +38,7 @@ void JsonlWriter::append(const Object& line) {
 
 void JsonlWriter::rewind_to(int64_t step) { append({{"marker", "resumed"}, {"step", step}}); }
 
-void JsonlWriter::sync() {
+void JsonlWriter::sync() const {
   if (fdatasync(file_.get()) != 0) fail_with("flushing it to disk", errno);
 }
 

@@ -24,8 +24,9 @@ class JsonlWriter {
   void append(const Object& line);
   // Appends {"marker":"resumed","step":S}: earlier lines with "step" above S no longer count.
   void rewind_to(int64_t step);
-  // Waits until all lines are on disk; called before a checkpoint that counts on them.
-  void sync();
+  // Waits until all lines that were there at the call are on disk; called before a checkpoint that
+  // counts on them. From any thread, beside append(): it reads nothing that append() changes.
+  void sync() const;
 
  private:
   void repair_torn_line();

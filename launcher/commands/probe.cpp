@@ -15,10 +15,10 @@
 #include "dist/local_communicator.h"
 #include "launcher/config/load.h"
 #include "launcher/devices.h"
-#include "launcher/train/gradient_step.h"
 #include "launcher/model_source.h"
-#include "launcher/train/profile_model.h"
 #include "launcher/provenance.h"
+#include "launcher/train/gradient_step.h"
+#include "launcher/train/profile_model.h"
 #include "launcher/train/sharding.h"
 
 namespace fathom::launcher {

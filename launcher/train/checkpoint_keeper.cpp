@@ -41,6 +41,7 @@ void CheckpointKeeper::save(const TrainState& state,
     info_.metric = metric;
   }
   stage_ = Stage::kSnapshot;
+  wait_seconds_ = monotonic_seconds() - last_begin_;
 }
 
 void CheckpointKeeper::before_update() {
@@ -56,7 +57,7 @@ void CheckpointKeeper::start_commit() {
   if (parts_.directory == nullptr) return;
   commit_ = std::async(std::launch::async, [this] {
     const CheckpointConfig& c = parts_.config.checkpoint;
-    parts_.recorder.sync();  // what the histories say up to here counts with this checkpoint
+    parts_.observer.sync();  // what the histories say up to here counts with this checkpoint
     return parts_.directory->save(
         *archive_, info_,
         {.keep_last = c.keep_last, .keep_best = c.keep_best, .keep_every = c.keep_every});
@@ -82,24 +83,30 @@ void CheckpointKeeper::settle(CommitOutcome outcome) {
   if (outcome == CommitOutcome::kSaved) {
     failure_.clear();
     saved_step_ = step_;
-    parts_.recorder.saved(step_, report_.path.string(), report_.bytes, report_.seconds);
+    parts_.observer.saved({.step = step_,
+                           .path = report_.path.string(),
+                           .bytes = report_.bytes,
+                           .seconds = report_.seconds,
+                           .wait_seconds = wait_seconds_});
   } else {
     parts_.group.broadcast(failure_, 0);
-    parts_.recorder.save_failed(step_, failure_);
+    parts_.observer.save_failed(step_, failure_);
   }
 }
 
 void CheckpointKeeper::wait_for_commit() {
   if (stage_ == Stage::kIdle) return;
   const dist::Watchdog::Section section(parts_.watchdog, "save", section_limit(parts_.config));
-  parts_.recorder.state(monitoring::RunState::kSave);
+  const double start = monotonic_seconds();
+  parts_.observer.state_changed(monitoring::RunState::kSave);
   if (stage_ == Stage::kSnapshot) {
     parts_.snapshot.synchronise();
     start_commit();
   }
   if (commit_.valid()) commit_.wait();
+  wait_seconds_ += monotonic_seconds() - start;
   settle(agree(parts_.group, {.commit = poll()}).commit);
-  parts_.recorder.state(monitoring::RunState::kTrain);
+  parts_.observer.state_changed(monitoring::RunState::kTrain);
 }
 
 void CheckpointKeeper::finish(const TrainState& state,

@@ -12,7 +12,7 @@
 #include "checkpoint/directory.h"
 #include "dist/watchdog.h"
 #include "launcher/config/config.h"
-#include "launcher/recorder.h"
+#include "launcher/train/run_observer.h"
 #include "launcher/train/state_snapshot.h"
 #include "launcher/train/stop_agreement.h"
 
@@ -25,7 +25,7 @@ struct KeeperParts {
   StateSnapshot& snapshot;
   dist::Communicator& group;
   dist::Watchdog& watchdog;
-  Recorder& recorder;
+  RunObserver& observer;
   // Where the state comes from, as JSON; asked at every snapshot, on rank 0.
   std::function<std::string()> provenance;
   std::string run_id;
@@ -67,7 +67,8 @@ class CheckpointKeeper {
   KeeperParts parts_;
   Stage stage_ = Stage::kIdle;  // the same on all ranks
   int64_t saved_step_, step_ = -1;
-  double last_begin_;  // of a save, monotonic seconds
+  double last_begin_;        // of a save, monotonic seconds
+  double wait_seconds_ = 0;  // of the loop, for the save under way
   // Rank 0's.
   std::optional<checkpoint::SavingArchive> archive_;
   checkpoint::SaveInfo info_;

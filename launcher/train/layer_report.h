@@ -19,7 +19,7 @@ class LayerReport {
   // After the update of a step that was observed and not skipped; its rate was `learning_rate`.
   // Waits once. Collective where the optimizer is sharded, as is nonfinite().
   [[nodiscard]] std::vector<observe::LayerRecord> measure(const StepGradient& gradient,
-                                                 double learning_rate);
+                                                          double learning_rate);
 
   // The blocks whose gradient is not finite, in the model's order. Waits once.
   [[nodiscard]] std::vector<observe::NonfiniteBlock> nonfinite(const StepGradient& gradient);

@@ -34,7 +34,7 @@ StepLoop::StepLoop(const LoopParts& parts, const TrainState& state)
 
 TrainResult StepLoop::run() {
   CheckpointKeeper& keeper = parts_.keeper;
-  parts_.recorder.state(monitoring::RunState::kTrain);
+  parts_.observer.state_changed(monitoring::RunState::kTrain);
   bool is_stopped = false;
   while (!is_stopped && !is_over()) {
     const double start = monotonic_seconds();
@@ -70,7 +70,7 @@ TrainResult StepLoop::run() {
   TrainResult result =
       is_over() ? end_of_run()
                 : TrainResult{.kind = StopKind::kSignalled, .reason = "a signal asked for it"};
-  parts_.recorder.state(monitoring::RunState::kStopping);
+  parts_.observer.state_changed(monitoring::RunState::kStopping);
   keeper.finish(state_, parts_.validator.metric(state_.step));
   result.validation = parts_.validator.last();
   return result;
@@ -111,25 +111,23 @@ void StepLoop::report(const data::Batch& batch, const StepGradient& gradient, co
                     .timing = parts_.gradients.timing(),
                     .ranks = parts_.gradients.ranks()};
   if (update.is_skipped)
-    parts_.recorder.skipped(record, parts_.layers.nonfinite(gradient));
+    parts_.observer.step_skipped(record, parts_.layers.nonfinite(gradient));
   else if (observes(state_.step))
-    parts_.recorder.layers(state_.step, parts_.layers.measure(gradient, rate));
+    parts_.observer.layers_measured(state_.step, parts_.layers.measure(gradient, rate));
   record.step_seconds = monotonic_seconds() - start;
   record.flops_utilization = model::training_flops(parts_.model.config(), lengths_, batch.pairs) /
                              record.step_seconds / peak_flops_;
-  parts_.recorder.memory(parts_.gradients.memory_bytes());
-  parts_.recorder.step(record);
+  record.memory_bytes = parts_.gradients.memory_bytes();
+  parts_.observer.step_done(record);
   parts_.watchdog.progress(state_.step);
 }
 
 const ValidationRecord& StepLoop::validate() {
   const dist::Watchdog::Section section(parts_.watchdog, "validation", section_limit(config_));
-  parts_.recorder.state(monitoring::RunState::kValidate);
+  parts_.observer.state_changed(monitoring::RunState::kValidate);
   const ValidationRecord& record = parts_.validator.run(state_.step);
-  parts_.recorder.validation(record.step, record.losses,
-                             record.bleu.value_or(std::numeric_limits<double>::quiet_NaN()),
-                             record.seconds);
-  parts_.recorder.state(monitoring::RunState::kTrain);
+  parts_.observer.validated(record);
+  parts_.observer.state_changed(monitoring::RunState::kTrain);
   return record;
 }
 

@@ -26,7 +26,7 @@ struct LoopParts {
   LayerReport& layers;
   Validator& validator;
   CheckpointKeeper& keeper;
-  Recorder& recorder;
+  RunObserver& observer;
   StepProfiler* profiler = nullptr;  // null: none was asked for
 };
 

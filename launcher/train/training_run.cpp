@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -80,14 +79,24 @@ StepOptions step_options(const Config& c, const Sharding& sharding, int group_si
           .seed = c.run.seed};
 }
 
-monitoring::Object validation_fields(const std::optional<ValidationRecord>& validation) {
-  monitoring::Object fields;
-  if (!validation) return fields;
-  const Validation& losses = validation->losses;
-  fields.push_back({"validation_loss", losses.nll});
-  fields.push_back({"perplexity", std::exp(losses.nll)});
-  if (std::isfinite(losses.source_gain)) fields.push_back({"source_gain", losses.source_gain});
-  return fields;
+RunStart start_of(const Resume& resume, const data::PreparedData& data,
+                  const std::string& init_from, int64_t step, int ranks) {
+  RunStart start{.step = step,
+                 .is_resumed = resume.resumes,
+                 .ranks = ranks,
+                 .attempt = resume.attempt,
+                 .run_id = resume.run_id,
+                 .init_from = init_from,
+                 .from = {},
+                 .counters = {},
+                 .rejected = resume.rejected,
+                 .dropped = {}};
+  if (resume.checkpoint) {
+    start.from = resume.checkpoint->path().string();
+    start.counters = provenance_text(resume.checkpoint->manifest().provenance, "counters");
+  }
+  if (!resume.resumes) start.dropped = data.reports.at("train").counts;
+  return start;
 }
 
 }  // namespace
@@ -152,13 +161,10 @@ void TrainingRun::open() {
   const bool is_chosen = options_.resume != "auto" && options_.resume != "require";
   if (is_chosen) discard_later(resume_, directory_);
   if (group_.rank() == 0) write_config(config_);
-  recorder_.emplace(config_, config_.run.directory, resume_.resumes ? state_.step : -1,
-                    group_.rank(), group_.size(), log_);
-  if (resume_.checkpoint)
-    recorder_->restore_counters(
-        provenance_text(resume_.checkpoint->manifest().provenance, "counters"));
-  recorder_->rejected(resume_.rejected);
-  log_start();
+  sinks_.emplace(config_, resume_.resumes ? state_.step : -1, group_.rank(), group_.size(), log_);
+  const RunStart start = start_of(resume_, data_, options_.init_from, state_.step, group_.size());
+  sinks_->observer().started(start);
+  log_start(start);
   if (options_.profile && group_.rank() == 0)
     profiler_.emplace(device_->compute(),
                       std::filesystem::path(config_.run.directory) / "trace.json");
@@ -167,29 +173,20 @@ void TrainingRun::open() {
   set_up_.reset();
 }
 
-void TrainingRun::log_start() {
+void TrainingRun::log_start(const RunStart& start) const {
   log_.info(join(config_.model.topology, ": ", model_->parameters().all().size(), " tensors, ",
                  model_->parameters().size(), " parameters; ", data_.train.size(),
                  " training pairs, ", data_.train.target_tokens(),
                  " target tokens, unigram entropy ", data_.unigram_entropy,
-                 " nats; ranks: ", group_.size(), ", threads of each: ", config_.train.threads,
+                 " nats; ranks: ", start.ranks, ", threads of each: ", config_.train.threads,
                  ", shards: ", config_.batch.shards));
-  if (resume_.resumes) {
-    const std::string from = resume_.checkpoint ? resume_.checkpoint->path().string() : "";
-    log_.info(join("resumed from step ", state_.step, ", ", from));
-    if (!options_.init_from.empty())
+  if (start.is_resumed) {
+    log_.info(join("resumed from step ", start.step, ", ", start.from));
+    if (!start.init_from.empty())
       log_.warn("--init-from was left out: this run goes on from its own checkpoint");
-    recorder_->event("resumed",
-                     {{"step", state_.step}, {"from", from}, {"attempt", resume_.attempt}});
-    return;
+  } else if (!start.dropped.empty()) {
+    log_.info("left out of training: " + data::describe(start.dropped));
   }
-  recorder_->event("started", {{"step", state_.step},
-                               {"ranks", group_.size()},
-                               {"run_id", resume_.run_id},
-                               {"init_from", options_.init_from}});
-  const data::DropCounts& dropped = data_.reports.at("train").counts;
-  recorder_->dropped(dropped);
-  if (!dropped.empty()) log_.info("left out of training: " + data::describe(dropped));
 }
 
 void TrainingRun::make_loop() {
@@ -207,11 +204,11 @@ void TrainingRun::make_loop() {
                   .snapshot = *snapshot_,
                   .group = group_,
                   .watchdog = watchdog_,
-                  .recorder = *recorder_,
+                  .observer = sinks_->observer(),
                   .provenance =
                       [this] {
                         return provenance_json(config_, data_, device_->numerics(), group_.size(),
-                                               recorder_->counters_json());
+                                               sinks_->counters());
                       },
                   .run_id = resume_.run_id,
                   .attempt = resume_.attempt},
@@ -227,22 +224,27 @@ void TrainingRun::make_loop() {
                           .layers = *layers_,
                           .validator = *validator_,
                           .keeper = *keeper_,
-                          .recorder = *recorder_,
+                          .observer = sinks_->observer(),
                           .profiler = profiler_ ? &*profiler_ : nullptr},
                 state_);
 }
 
 void TrainingRun::finish(const TrainResult& result) {
   if (profiler_) profiler_->finish(std::cerr);
-  recorder_->finish(status_of(result.kind), result.reason, loop_->state().step,
-                    validation_fields(result.validation));
+  RunEnd end = {.status = status_of(result.kind),
+                .reason = result.reason,
+                .step = loop_->state().step,
+                .validation = {}};
+  if (result.validation) end.validation = result.validation->result;
+  sinks_->observer().finished(end);
   log_result(result);
 }
 
 void TrainingRun::abandon(const std::string& reason) {
   try {
     if (directory_.lock && directory_.lock->is_owner())
-      recorder_->finish("stopped", reason, loop_->state().step, {});
+      sinks_->observer().finished(
+          {.status = "stopped", .reason = reason, .step = loop_->state().step, .validation = {}});
   } catch (const Error&) {
     // The disk may be what failed; the error that ends the run is the first one.
   }

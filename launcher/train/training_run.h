@@ -10,6 +10,7 @@
 #include "launcher/train/load_state.h"
 #include "launcher/train/run_directory.h"
 #include "launcher/train/run_options.h"
+#include "launcher/train/run_sinks.h"
 #include "launcher/train/step_loop.h"
 #include "monitoring/log.h"
 
@@ -39,7 +40,7 @@ class TrainingRun {
 
  private:
   void fill_model();
-  void log_start();
+  void log_start(const RunStart& start) const;
   void make_loop();
 
   dist::Communicator& group_;
@@ -60,7 +61,7 @@ class TrainingRun {
 
   // From open() on.
   std::vector<std::string> references_;  // of data.valid, where train.best_metric is bleu
-  std::optional<Recorder> recorder_;
+  std::optional<RunSinks> sinks_;
   std::optional<StepProfiler> profiler_;
   std::optional<GradientStep> gradients_;
   std::optional<observe::ParameterProbe> probe_;

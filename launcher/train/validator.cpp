@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/clock.h"
+#include "launcher/evaluation.h"
 #include "launcher/translation_score.h"
 
 namespace fathom::launcher {
@@ -11,9 +12,9 @@ std::optional<checkpoint::Metric> metric_of(const ValidationRecord& record) {
   if (record.bleu)
     return checkpoint::Metric{
         .name = "validation_bleu", .value = *record.bleu, .better = checkpoint::Better::kHigher};
-  if (!std::isfinite(record.losses.nll)) return std::nullopt;
+  if (!std::isfinite(record.result.nll)) return std::nullopt;
   return checkpoint::Metric{
-      .name = "validation_loss", .value = record.losses.nll, .better = checkpoint::Better::kLower};
+      .name = "validation_loss", .value = record.result.nll, .better = checkpoint::Better::kLower};
 }
 
 void track_best(const ValidationRecord& record, TrainState& state) {
@@ -31,8 +32,8 @@ void track_best(const ValidationRecord& record, TrainState& state) {
 
 void judge(const ValidationRecord& record, score::VerdictMonitor& verdict) {
   std::optional<double> gain;
-  if (!std::isnan(record.losses.source_gain)) gain = record.losses.source_gain;
-  (void)verdict.add_validation(record.step, record.losses.nll, gain);
+  if (!std::isnan(record.result.source_gain)) gain = record.result.source_gain;
+  (void)verdict.add_validation(record.step, record.result.nll, gain);
 }
 
 Validator::Validator(const Config& config, const data::PreparedData& data,
@@ -54,7 +55,7 @@ const ValidationRecord& Validator::run(int64_t step) {
   const double start = monotonic_seconds();
   const int64_t tokens = config_.batch.micro_tokens;
   ValidationRecord record = {.step = step};
-  record.losses = validate(model_, device_, *data_.valid, tokens, group_);
+  record.result = validate(model_, device_, *data_.valid, tokens, group_);
   if (config_.train.best_metric == BestMetric::kBleu)
     record.bleu =
         score_split(model_, device_, *data_.valid, references_, *data_.tokenizer, tokens, group_)

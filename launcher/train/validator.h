@@ -11,17 +11,10 @@
 #include "checkpoint/manifest.h"
 #include "core/data/prepare.h"
 #include "launcher/config/config.h"
-#include "launcher/evaluation.h"
+#include "launcher/train/run_records.h"
 #include "launcher/train/train_state.h"
 
 namespace fathom::launcher {
-
-struct ValidationRecord {
-  int64_t step = 0;
-  Validation losses = {};
-  std::optional<double> bleu = {};  // where train.best_metric is bleu
-  double seconds = 0;
-};
 
 // What train.best_metric compares; none where the loss is not finite.
 [[nodiscard]] std::optional<checkpoint::Metric> metric_of(const ValidationRecord& record);

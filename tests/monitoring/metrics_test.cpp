@@ -76,7 +76,7 @@ TEST(Catalogue, ChecksTheGaugesOfBlocks) {
   EXPECT_EQ(refusal({.name = "fathom_omega", .help = "x", .unit = "none"}),
             "metrics: a gauge of every block is called fathom_omega; expected fathom_layer_...");
   EXPECT_EQ(refusal({.name = "fathom_layer_nonfinite_total", .help = "x", .unit = "none"}),
-            "metrics: fathom_layer_nonfinite_total is there twice");
+            "metrics: fathom_layer_nonfinite_total is defined twice");
   EXPECT_EQ(refusal({.name = "fathom_layer_x", .help = "x", .unit = "furlongs"}),
             "metrics: fathom_layer_x has the help \"x\" and the unit \"furlongs\"; expected a text "
             "and one of kUnits");

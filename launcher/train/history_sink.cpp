@@ -1,0 +1,112 @@
+#include "launcher/train/history_sink.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/clock.h"
+#include "launcher/train/validation_figures.h"
+
+namespace fathom::launcher {
+
+using monitoring::Object;
+
+namespace {
+
+// Steps after `step` will be done again. A new run may find lines as well: those of an attempt that
+// died before its first save.
+void rewind(monitoring::JsonlWriter& writer, const std::filesystem::path& path, int64_t step) {
+  if (step >= 0 || std::filesystem::file_size(path) > 0)
+    writer.rewind_to(std::max<int64_t>(step, 0));
+}
+
+}  // namespace
+
+HistorySink::HistorySink(const std::filesystem::path& run, int64_t resumed_from)
+    : steps_(run / "metrics.jsonl"), layers_(run / "layers.jsonl"), events_(run / "events.jsonl") {
+  rewind(steps_, run / "metrics.jsonl", resumed_from);
+  rewind(layers_, run / "layers.jsonl", resumed_from);
+}
+
+void HistorySink::started(const RunStart& s) {
+  if (s.is_resumed)
+    event("resumed", {{"step", s.step}, {"from", s.from}, {"attempt", s.attempt}});
+  else
+    event("started",
+          {{"step", s.step}, {"ranks", s.ranks}, {"run_id", s.run_id}, {"init_from", s.init_from}});
+}
+
+void HistorySink::step_done(const StepRecord& r) {
+  steps_.append({{"step", r.step},
+                 {"epoch", r.epoch},
+                 {"loss", r.loss},
+                 {"nll", r.nll},
+                 {"gradient_norm", r.gradient_norm},
+                 {"learning_rate", r.learning_rate},
+                 {"tokens", r.target_tokens},
+                 {"timing", Object{{"step_seconds", r.step_seconds},
+                                   {"forward_seconds", r.timing.forward_seconds},
+                                   {"backward_seconds", r.timing.backward_seconds},
+                                   {"reduce_seconds", r.timing.reduce_seconds},
+                                   {"optimizer_seconds", r.optimizer_seconds},
+                                   {"tokens_per_second", r.tokens_per_second()},
+                                   {"flops_utilization", r.flops_utilization}}}});
+}
+
+void HistorySink::layers_measured(int64_t step, std::span<const observe::LayerRecord> layers) {
+  monitoring::Array blocks;
+  for (const observe::LayerRecord& layer : layers) {
+    Object fields = {{"stack", to_string(layer.block.stack)},
+                     {"layer", layer.block.layer},
+                     {"block", to_string(layer.block.kind)}};
+    for (size_t row = 0; row < layer.values.size(); ++row)
+      fields.emplace_back(observe::layer_statistics()[row].name, layer.values[row]);
+    blocks.emplace_back(std::move(fields));
+  }
+  layers_.append({{"step", step}, {"blocks", std::move(blocks)}});
+}
+
+// Backward comes from the loss: what broke it is at or above the last block that is affected.
+void HistorySink::step_skipped(const StepRecord& r,
+                               std::span<const observe::NonfiniteBlock> blocks) {
+  event("skipped", {{"step", r.step},
+                    {"reason", "non-finite"},
+                    {"loss", r.loss},
+                    {"gradient_norm", r.gradient_norm},
+                    {"nonfinite_blocks", int64_t(blocks.size())},
+                    {"last_block", blocks.empty() ? "" : topology::name_of(blocks.back().block)}});
+}
+
+void HistorySink::validated(const ValidationRecord& r) {
+  Object fields = {{"step", r.step}};
+  append_figures(fields, r.result);
+  if (r.bleu) fields.emplace_back("bleu", *r.bleu);
+  event("validated", std::move(fields));
+}
+
+void HistorySink::saved(const SaveRecord& r) {
+  event("saved", {{"step", r.step}, {"path", r.path}, {"bytes", r.bytes}});
+}
+
+void HistorySink::save_failed(int64_t step, const std::string& reason) {
+  event("save_failed", {{"step", step}, {"reason", reason}});
+}
+
+void HistorySink::finished(const RunEnd& end) {
+  event("stopped", {{"step", end.step}, {"status", end.status}, {"reason", end.reason}});
+  sync();
+}
+
+void HistorySink::sync() {
+  steps_.sync();
+  layers_.sync();
+  events_.sync();
+}
+
+void HistorySink::event(const char* kind, Object fields) {
+  Object line = {{"event", kind}, {"time", wall_seconds()}};
+  line.insert(line.end(), std::make_move_iterator(fields.begin()),
+              std::make_move_iterator(fields.end()));
+  events_.append(line);
+}
+
+}  // namespace fathom::launcher

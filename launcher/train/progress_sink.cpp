@@ -1,0 +1,37 @@
+#include "launcher/train/progress_sink.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace fathom::launcher {
+
+ProgressSink::ProgressSink(std::ostream& out, monitoring::ProgressConfig config,
+                           monitoring::Log& log)
+    : log_(log), progress_(out, std::move(config)) {
+  log_.before_line([this] { progress_.clear(); });
+}
+
+ProgressSink::~ProgressSink() { log_.before_line({}); }
+
+void ProgressSink::step_done(const StepRecord& r) {
+  progress_.update(r.step, monitoring::training_text(r.loss, r.tokens_per_second()));
+}
+
+void ProgressSink::validated(const ValidationRecord& r) {
+  const Validation& v = r.result;
+  std::string text =
+      join("step ", r.step, ": validation loss ", v.nll, ", perplexity ", std::exp(v.nll));
+  if (std::isfinite(v.source_gain)) text += join(", source gain ", v.source_gain);
+  if (r.bleu) text += join(", BLEU ", *r.bleu);
+  log_.info(text);
+}
+
+void ProgressSink::save_failed(int64_t step, const std::string& reason) {
+  log_.error(join("checkpoint of step ", step, " failed: ", reason));
+}
+
+void ProgressSink::finished(const RunEnd& /*end*/) { progress_.finish(); }
+
+}  // namespace fathom::launcher

@@ -1,0 +1,20 @@
+// RUN/result.json: how a run ended. A run that lives, or was killed, has none.
+#pragma once
+
+#include <filesystem>
+
+#include "launcher/train/run_observer.h"
+
+namespace fathom::launcher {
+
+class ResultSink final : public RunObserver {
+ public:
+  explicit ResultSink(const std::filesystem::path& run);  // removes the file of an earlier attempt
+
+  void finished(const RunEnd& end) override;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace fathom::launcher

@@ -1,0 +1,37 @@
+#include "launcher/train/run_info.h"
+
+#include "core/base/error.h"
+
+namespace fathom::launcher {
+namespace {
+
+std::string depth_of(const model::ModelConfig& model) {
+  if (model.kind == model::ModelKind::kDecoder) return join("D", model.decoder_layers);
+  return join("E", model.encoder_layers, "D", model.decoder_layers);
+}
+
+std::string precision_of(const Config& config) {
+  switch (config.train.precision) {
+    case Precision::kFp64:
+      return "fp64";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp32:
+      break;
+  }
+  return "fp32";
+}
+
+}  // namespace
+
+monitoring::LabelValues run_info(const Config& config, int ranks) {
+  return {config.run.name,
+          config.model.topology,
+          depth_of(config.model),
+          std::to_string(ranks),
+          std::to_string(config.batch.shards),
+          precision_of(config),
+          config.train.device == DeviceChoice::kReference ? "reference" : "cpu"};
+}
+
+}  // namespace fathom::launcher

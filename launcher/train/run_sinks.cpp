@@ -1,0 +1,48 @@
+#include "launcher/train/run_sinks.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "launcher/train/history_sink.h"
+#include "launcher/train/metrics_server.h"
+#include "launcher/train/metrics_sink.h"
+#include "launcher/train/progress_sink.h"
+#include "launcher/train/result_sink.h"
+
+namespace fathom::launcher {
+
+struct RunSinks::Sinks {
+  Sinks(const Config& config, int64_t resumed_from, int ranks, monitoring::Log& log)
+      : metrics(config, ranks, log),
+        server(config, metrics.metrics(), log),
+        result(config.run.directory),
+        history(config.run.directory, resumed_from),
+        progress(std::cerr,
+                 monitoring::stderr_progress(config.run.name, config.train.max_steps,
+                                             std::max<int64_t>(resumed_from, 0)),
+                 log) {}
+
+  MetricsSink metrics;
+  MetricsServer server;  // first: a port that is required and taken leaves the files as they are
+  ResultSink result;
+  HistorySink history;
+  ProgressSink progress;
+};
+
+RunSinks::RunSinks(const Config& config, int64_t resumed_from, int rank, int ranks,
+                   monitoring::Log& log) {
+  if (rank != 0) return;
+  sinks_ = std::make_unique<Sinks>(config, resumed_from, ranks, log);
+  observers_.add(sinks_->metrics);
+  observers_.add(sinks_->history);
+  observers_.add(sinks_->progress);
+  observers_.add(sinks_->result);  // last: result.json says that all the rest is written
+}
+
+RunSinks::~RunSinks() = default;
+
+std::string RunSinks::counters() const {
+  return sinks_ ? sinks_->metrics.metrics().counters() : "[]";
+}
+
+}  // namespace fathom::launcher

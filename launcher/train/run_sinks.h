@@ -1,0 +1,31 @@
+// All sinks of a run: on rank 0 metrics, histories, progress and result; none on the other ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "launcher/config/config.h"
+#include "launcher/train/run_observer.h"
+#include "monitoring/log.h"
+
+namespace fathom::launcher {
+
+class RunSinks {
+ public:
+  // On rank 0 the run directory exists and is locked. `resumed_from`: a step, -1 for a new run.
+  RunSinks(const Config& config, int64_t resumed_from, int rank, int ranks, monitoring::Log& log);
+  ~RunSinks();
+  RunSinks(const RunSinks&) = delete;
+  RunSinks& operator=(const RunSinks&) = delete;
+
+  [[nodiscard]] RunObserver& observer() { return observers_; }
+  // To be kept with a checkpoint, for RunStart::counters of a resume.
+  [[nodiscard]] std::string counters() const;
+
+ private:
+  struct Sinks;
+  std::unique_ptr<Sinks> sinks_;  // null on other ranks than 0
+  RunObservers observers_;
+};
+
+}  // namespace fathom::launcher
