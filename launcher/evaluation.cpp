@@ -17,12 +17,12 @@ double summed_nll(model::Transformer& model, Device& device, const data::PackedB
   const ops::TokenLosses losses =
       model.losses(tape, model::upload(tape, batch, model.config().vocabulary_size), 0, 1);
   const Tensor sums = tape.keep(1, 2, DType::kF64);
-  tape.run(&kernels::Kernels::fill, {.y = sums, .value = 0});
-  tape.run(&kernels::Kernels::sum_losses, {.first = losses.smooth,
-                                           .second = losses.nll,
-                                           .sums = sums,
-                                           .begin = 0,
-                                           .count = losses.nll.cols()});
+  tape.context().run(&kernels::Kernels::fill, {.y = sums, .value = 0});
+  tape.context().run(&kernels::Kernels::sum_losses, {.first = losses.smooth,
+                                                     .second = losses.nll,
+                                                     .sums = sums,
+                                                     .begin = 0,
+                                                     .count = losses.nll.cols()});
   std::array<double, 2> values{};
   tape.context().download(std::span<double>(values), sums);
   return values[1];

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/writer.h"
 #include "core/data/batch_plan.h"
 #include "core/model/transformer.h"
 #include "launcher/devices.h"
@@ -19,7 +20,9 @@ RankMemory memory_of(const Config& config, const dist::Ownership& ownership, int
       .shards = int(config.batch.shards)};
   const dist::ReducerMemory gradients = dist::reducer_memory(reducer, ownership, rank);
   const int64_t moment = is_sharded ? ownership.owned_count(rank) : ownership.count();
-  const int64_t gathered = is_sharded ? ownership.longest_part(rank) : 0;
+  // Two gathers: of weights after an update, and of moments for a save.
+  const int64_t gathered =
+      is_sharded ? 2 * ownership.longest_part(rank) + ownership.longest_bucket() : 0;
   return {.ranks = ownership.ranks(),
           .gradients = gradients.buffers * element_bytes,
           .moments = 2 * moment * element_bytes,
@@ -34,6 +37,8 @@ MemoryPlan plan_memory(const Config& config, const std::vector<int>& ranks) {
   const ParameterStore& store = model.parameters();
   MemoryPlan plan;
   for (const auto& p : store.all()) plan.parameters += p->numel();
+  plan.save = 3 * store.weights().bytes() +
+              checkpoint::save_overhead_bytes(3 * int64_t(store.all().size()));
   for (const int size : ranks) {
     const dist::Ownership ownership = ownership_of(config.dist, store, size);
     RankMemory most;
@@ -63,6 +68,8 @@ std::string describe_memory(Config config) {
     text += fmt::format("{:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f} {:>10.1f}\n", m.ranks,
                         mebibytes(m.weights), mebibytes(m.gradients), mebibytes(m.moments),
                         mebibytes(m.staging), mebibytes(m.total()));
+  text +=
+      fmt::format("rank 0 needs {:.1f} MiB of host memory more for a save\n", mebibytes(plan.save));
   return text;
 }
 

@@ -23,6 +23,7 @@ struct RankMemory {
 struct MemoryPlan {
   int64_t parameters = 0;
   std::vector<RankMemory> by_ranks;
+  int64_t save = 0;  // on rank 0's host from the first save on: the snapshot, and to write it
 };
 
 // For each number of ranks that of the rank with most; model.vocabulary_size is set and

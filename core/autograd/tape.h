@@ -69,11 +69,6 @@ class Tape {
   [[nodiscard]] const Mode& mode() const { return mode_; }
   [[nodiscard]] bool is_recording() const { return mode_.recording; }
 
-  template <class Args>
-  void run(kernels::Kernel<Args> Kernels::*kernel, const std::type_identity_t<Args>& args) const {
-    device_.compute().run(kernel, args);
-  }
-
   // Memory: `keep` lives until the entry recorded next is undone; `scratch` until its handle dies.
   [[nodiscard]] Tensor keep(int64_t rows, int64_t cols) { return keep(rows, cols, dtype_); }
   [[nodiscard]] Tensor keep(int64_t rows, int64_t cols, DType dtype);

@@ -12,7 +12,7 @@ std::vector<Tokens> Greedy::search(DecodingSession& session,
   while (session.rows() > 0) {
     const Tensor logits = session.step(last);                      // (R, V)
     const Tensor best = tape.keep(logits.rows(), 1, DType::kI32);  // (R, 1)
-    tape.run(&kernels::Kernels::top_k, {.logits = logits, .values = {}, .indices = best});
+    tape.context().run(&kernels::Kernels::top_k, {.logits = logits, .values = {}, .indices = best});
     Tokens chosen(last.size());
     tape.context().download(std::span(chosen), best);
 

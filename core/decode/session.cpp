@@ -126,10 +126,10 @@ void DecodingSession::copy_places(std::span<const int32_t> from, std::span<const
   const Tensor numbers = tape_.upload(all);
   for (const model::LayerCache& layer : cache_.layers) {
     const Tensor rows = tape_.scratch(n, layer.self.cols());
-    tape_.run(&kernels::Kernels::gather_rows,
-              {.from = layer.self, .to = rows, .index = numbers.columns(0, n)});
-    tape_.run(&kernels::Kernels::append_rows,
-              {.from = rows, .to = layer.self, .index = numbers.columns(n, n)});
+    tape_.context().run(&kernels::Kernels::gather_rows,
+                        {.from = layer.self, .to = rows, .index = numbers.columns(0, n)});
+    tape_.context().run(&kernels::Kernels::append_rows,
+                        {.from = rows, .to = layer.self, .index = numbers.columns(n, n)});
   }
 }
 

@@ -91,8 +91,8 @@ class SelfAttention final : public Sublayer {
     const Tensor& all = qkv.value();  // (T, 3 C)
     const int64_t C = all.cols() / 3;
     const Tensor& kv = cache.layers[layer_].self;  // (N, 2 C)
-    tape.run(&autograd::Kernels::append_rows,
-             {.from = all.columns(C, 2 * C), .to = kv, .index = cache.write_row});
+    tape.context().run(&autograd::Kernels::append_rows,
+                       {.from = all.columns(C, 2 * C), .to = kv, .index = cache.write_row});
     return ops::cross_attention(
         tape.constant(all.columns(0, C)), tape.constant(kv),
         {.queries = input.segments, .keys = cache.self_keys, .heads = heads_, .causal = false});

@@ -29,36 +29,36 @@ Output forward(Tape& tape, const Inputs& in, const AttentionShape& shape,
   const int64_t T = in.q.rows(), C = in.q.cols();
   Output out = {.y = tape.keep(T, C), .lse = {}};
   if (tape.is_recording()) out.lse = tape.keep(T, shape.heads, tape.wide());
-  tape.run(&Kernels::attention_forward, {.q = in.q,
-                                         .k = in.k,
-                                         .v = in.v,
-                                         .y = out.y,
-                                         .lse = out.lse,
-                                         .queries = shape.queries,
-                                         .keys = shape.keys,
-                                         .heads = shape.heads,
-                                         .causal = shape.causal,
-                                         .dropout = dropout});
+  tape.context().run(&Kernels::attention_forward, {.q = in.q,
+                                                   .k = in.k,
+                                                   .v = in.v,
+                                                   .y = out.y,
+                                                   .lse = out.lse,
+                                                   .queries = shape.queries,
+                                                   .keys = shape.keys,
+                                                   .heads = shape.heads,
+                                                   .causal = shape.causal,
+                                                   .dropout = dropout});
   return out;
 }
 
 void backward(Tape& tape, const Tensor& dy, const Inputs& in, const Output& out,
               const Inputs& derivative, const AttentionShape& shape,
               const kernels::Dropout& dropout) {
-  tape.run(&Kernels::attention_backward, {.dy = dy,
-                                          .q = in.q,
-                                          .k = in.k,
-                                          .v = in.v,
-                                          .y = out.y,
-                                          .lse = out.lse,
-                                          .dq = derivative.q,
-                                          .dk = derivative.k,
-                                          .dv = derivative.v,
-                                          .queries = shape.queries,
-                                          .keys = shape.keys,
-                                          .heads = shape.heads,
-                                          .causal = shape.causal,
-                                          .dropout = dropout});
+  tape.context().run(&Kernels::attention_backward, {.dy = dy,
+                                                    .q = in.q,
+                                                    .k = in.k,
+                                                    .v = in.v,
+                                                    .y = out.y,
+                                                    .lse = out.lse,
+                                                    .dq = derivative.q,
+                                                    .dk = derivative.k,
+                                                    .dv = derivative.v,
+                                                    .queries = shape.queries,
+                                                    .keys = shape.keys,
+                                                    .heads = shape.heads,
+                                                    .causal = shape.causal,
+                                                    .dropout = dropout});
 }
 
 Inputs of_qkv(const Tensor& qkv) {

@@ -17,18 +17,18 @@ TokenLosses linear_cross_entropy(const Var& x, const Parameter& w, const Tensor&
   const bool wants_grad = tape.is_recording();
   // Handed over as the gradient of x, so it lives at the arena's top from the start.
   Tensor dx = wants_grad ? tape.scratch(T, C) : Tensor{};
-  tape.run(&kernels::Kernels::cross_entropy,
-           {.x = x.value(),
-            .w = w.value,
-            .slice = tape.scratch(kernels::kCrossEntropyRows, V, tape.wide()),
-            .targets = targets,
-            .nll = out.nll,
-            .loss = out.smooth,
-            .smoothing = smoothing,
-            .weight = weight,
-            .dx = dx,
-            .dw = wants_grad ? w.grad : Tensor{},
-            .batch_invariant = tape.mode().batch_invariant});
+  tape.context().run(&kernels::Kernels::cross_entropy,
+                     {.x = x.value(),
+                      .w = w.value,
+                      .slice = tape.scratch(kernels::kCrossEntropyRows, V, tape.wide()),
+                      .targets = targets,
+                      .nll = out.nll,
+                      .loss = out.smooth,
+                      .smoothing = smoothing,
+                      .weight = weight,
+                      .dx = dx,
+                      .dw = wants_grad ? w.grad : Tensor{},
+                      .batch_invariant = tape.mode().batch_invariant});
   const Parameter* parameters[] = {&w};
   out.loss = tape.record(
       "linear_cross_entropy", out.smooth, std::span(&x, 1), parameters,

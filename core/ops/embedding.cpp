@@ -27,17 +27,17 @@ Var embedding(Tape& tape, const Parameter& table, const Tensor& sinusoids, const
   require(tokens.numel() == positions.numel(), "embedding: ", tokens.numel(), " tokens, but ",
           positions.numel(), " positions");
   const Tensor y = tape.keep(tokens.numel(), C);
-  tape.run(&Kernels::embedding_forward, {.tokens = tokens,
-                                         .positions = positions,
-                                         .table = table.value,
-                                         .sinusoids = sinusoids,
-                                         .y = y,
-                                         .scale = scale,
-                                         .dropout = dropout});
+  tape.context().run(&Kernels::embedding_forward, {.tokens = tokens,
+                                                   .positions = positions,
+                                                   .table = table.value,
+                                                   .sinusoids = sinusoids,
+                                                   .y = y,
+                                                   .scale = scale,
+                                                   .dropout = dropout});
   const Parameter* parameters[] = {&table};
   return tape.record(
       "embedding", y, {}, parameters, [&tape, &table, tokens, scale, dropout](const Tensor& dy) {
-        tape.run(
+        tape.context().run(
             &Kernels::embedding_backward,
             {.tokens = tokens, .dy = dy, .dtable = table.grad, .scale = scale, .dropout = dropout});
       });

@@ -18,29 +18,29 @@ Var normalise(const Var& x, const Var* o, const Parameter& gain, const Parameter
   const Tensor y = tape.keep(T, C);                                       // (T, C)
   const Tensor mean = tape.keep(1, T, tape.wide());
   const Tensor rstd = tape.keep(1, T, tape.wide());
-  tape.run(&Kernels::layer_norm_forward, {.x = x.value(),
-                                          .addend = o ? o->value() : Tensor{},
-                                          .gain = gain.value,
-                                          .bias = bias.value,
-                                          .sum = sum,
-                                          .y = y,
-                                          .mean = mean,
-                                          .rstd = rstd,
-                                          .eps = eps});
+  tape.context().run(&Kernels::layer_norm_forward, {.x = x.value(),
+                                                    .addend = o ? o->value() : Tensor{},
+                                                    .gain = gain.value,
+                                                    .bias = bias.value,
+                                                    .sum = sum,
+                                                    .y = y,
+                                                    .mean = mean,
+                                                    .rstd = rstd,
+                                                    .eps = eps});
   const Parameter* parameters[] = {&gain, &bias};
   const Var inputs[] = {x, o ? *o : x};
   return tape.record(
       "layer_norm", y, std::span(inputs, o ? 2u : 1u), parameters,
       [&tape, x, addend = o ? *o : Var{}, &gain, &bias, sum, mean, rstd](const Tensor& dy) {
         Tensor ds = tape.scratch(dy.rows(), dy.cols(), sum.dtype());  // (T, C)
-        tape.run(&Kernels::layer_norm_backward, {.dy = dy,
-                                                 .sum = sum,
-                                                 .gain = gain.value,
-                                                 .mean = mean,
-                                                 .rstd = rstd,
-                                                 .ds = ds,
-                                                 .dgain = gain.grad,
-                                                 .dbias = bias.grad});
+        tape.context().run(&Kernels::layer_norm_backward, {.dy = dy,
+                                                           .sum = sum,
+                                                           .gain = gain.value,
+                                                           .mean = mean,
+                                                           .rstd = rstd,
+                                                           .ds = ds,
+                                                           .dgain = gain.grad,
+                                                           .dbias = bias.grad});
         if (addend.is_set()) tape.accumulate(addend, ds);
         tape.accumulate(x, std::move(ds));
       });

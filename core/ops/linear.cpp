@@ -12,19 +12,19 @@ Var linear(const Var& x, const Parameter& w, const Parameter* b, const LinearEpi
 
   Tape& tape = x.tape();
   const Tensor y = tape.keep(T, N);  // (T, N)
-  tape.run(&Kernels::linear_forward, {.x = x.value(),
-                                      .w = w.value,
-                                      .b = b ? b->value : Tensor{},
-                                      .y = y,
-                                      .relu = epilogue.relu,
-                                      .batch_invariant = tape.mode().batch_invariant,
-                                      .dropout = epilogue.dropout});
+  tape.context().run(&Kernels::linear_forward, {.x = x.value(),
+                                                .w = w.value,
+                                                .b = b ? b->value : Tensor{},
+                                                .y = y,
+                                                .relu = epilogue.relu,
+                                                .batch_invariant = tape.mode().batch_invariant,
+                                                .dropout = epilogue.dropout});
   const Parameter* parameters[] = {&w, b};
   return tape.record("linear", y, std::span(&x, 1), std::span(parameters, b ? 2u : 1u),
                      [&tape, x, &w, b, y, epilogue](const Tensor& dy) {
                        Tensor dx = tape.scratch(x.value().rows(), x.value().cols());  // (T, K)
                        const bool is_masked = epilogue.relu || epilogue.dropout.is_active();
-                       tape.run(
+                       tape.context().run(
                            &Kernels::linear_backward,
                            {.dy = dy,
                             .x = x.value(),

@@ -28,7 +28,3 @@ class HostBuffer {
 };
 
 }  // namespace fathom::tensor
-
-namespace fathom {
-using tensor::HostBuffer;
-}

@@ -45,7 +45,10 @@ void CheckpointKeeper::save(const TrainState& state,
 }
 
 void CheckpointKeeper::before_update() {
-  if (stage_ == Stage::kSnapshot) parts_.snapshot.hold_updates();
+  if (stage_ != Stage::kSnapshot) return;
+  const double start = monotonic_seconds();
+  parts_.snapshot.hold_updates();
+  wait_seconds_ += monotonic_seconds() - start;  // a device of its own does not keep the host
 }
 
 void CheckpointKeeper::after_update() {

@@ -84,7 +84,11 @@ void HistorySink::validated(const ValidationRecord& r) {
 }
 
 void HistorySink::saved(const SaveRecord& r) {
-  event("saved", {{"step", r.step}, {"path", r.path}, {"bytes", r.bytes}});
+  event("saved", {{"step", r.step},
+                  {"path", r.path},
+                  {"bytes", r.bytes},
+                  {"seconds", r.seconds},
+                  {"wait_seconds", r.wait_seconds}});
 }
 
 void HistorySink::save_failed(int64_t step, const std::string& reason) {

@@ -17,8 +17,8 @@ StateSnapshot::~StateSnapshot() {
 
 void StateSnapshot::begin() {
   if (is_kept_ && weights_.bytes().empty())
-    for (HostBuffer* buffer : {&weights_, &first_, &second_})
-      *buffer = HostBuffer(store_.device(), store_.weights().bytes());
+    for (tensor::HostBuffer* buffer : {&weights_, &first_, &second_})
+      *buffer = tensor::HostBuffer(store_.device(), store_.weights().bytes());
   updates_ = adam_.updates();
   copies_.wait(store_.device().compute().record());
   if (is_kept_) copies_.download_later(weights_.bytes(), store_.weights());

@@ -42,7 +42,7 @@ class StateSnapshot {
   Context& copies_;
   bool is_kept_;
   std::unique_ptr<dist::SliceGather> gather_;  // of sharded moments
-  HostBuffer weights_, first_, second_;        // made by the first begin()
+  tensor::HostBuffer weights_, first_, second_;        // made by the first begin()
   int64_t updates_ = 0;
   tensor::Event taken_;
 };

@@ -85,10 +85,10 @@ TEST(CommandLine, FillsTheOptionsOfACommandOverItsDefaults) {
       add_train, {"c.yaml", "a=1", "--resume", "never", "b=2", "--profile", "--init-from", "x"});
   EXPECT_EQ(train.config, "c.yaml");
   EXPECT_EQ(train.overrides, (std::vector<std::string>{"a=1", "b=2"}));
-  EXPECT_EQ(train.resume, "never");
-  EXPECT_EQ(train.init_from, "x");
-  EXPECT_TRUE(train.profile);
-  EXPECT_EQ(parsed(add_train, {"c.yaml"}).resume, "auto");
+  EXPECT_EQ(train.options.resume, "never");
+  EXPECT_EQ(train.options.init_from, "x");
+  EXPECT_TRUE(train.options.profile);
+  EXPECT_EQ(parsed(add_train, {"c.yaml"}).options.resume, "auto");
 
   const TranslateCommand translate = parsed(add_translate, {"run", "--batch-tokens", "7"});
   EXPECT_EQ(translate.model, "run");

@@ -6,6 +6,7 @@
 #include "launcher/devices.h"
 #include "launcher/train/gradient_step.h"
 #include "launcher/train/sharding.h"
+#include "launcher/train/state_snapshot.h"
 #include "tests/dist/rank_threads.h"
 
 namespace fathom::launcher {
@@ -31,12 +32,14 @@ std::vector<int64_t> allocated(const Config& config, int ranks) {
     const std::unique_ptr<Device> device = make_device(config);
     model::Transformer model(config.model, *device, compute_type(config));
     const Sharding sharding(config.dist, model.parameters(), group);
-    const optim::Adam adam(config.optimizer, sharding.slices());
+    optim::Adam adam(config.optimizer, sharding.slices());
     const GradientStep step(model, *device, data, group, sharding.ownership(),
                             {.reducer = {.reduction = reduction_of(config.dist),
                                          .outcome = sharding.outcome(),
                                          .shards = int(config.batch.shards)}});
     const observe::ParameterProbe probe(sharding.slices(), sharding.chunk_gather());
+    StateSnapshot snapshot(model.parameters(), adam, sharding, group.rank() == 0);
+    snapshot.begin();
     bytes[size_t(group.rank())] = device->allocated_bytes();
   });
   return bytes;
@@ -59,6 +62,8 @@ TEST(MemoryPlan, IsWhatRanksAllocate) {
             << ranks << " ranks, sharded " << shards << ", fast "
             << (reduction == Reduction::kFast);
         EXPECT_GT(plan.parameters, 1'000'000);
+        EXPECT_GE(plan.save, 3 * 4 * plan.parameters);
+        EXPECT_LE(plan.save, 3 * 4 * plan.parameters * 101 / 100 + (64 << 20));
       }
 }
 

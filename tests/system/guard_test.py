@@ -62,6 +62,21 @@ class Guard(fathom.TestCase):
                                env=self.guarded(schedule))
                     self.assert_same_run(golden, run)
 
+    def test_every_save_beside_the_training_is_that_of_its_step(self):
+        options = ("train.max_steps=6", "checkpoint.every_steps=2", "checkpoint.keep_last=9")
+        golden = self.run_directory("cpu")
+        self.train(golden, *options)
+        for schedule in SCHEDULES:
+            for ranks, sharded in ((1, "false"), (2, "true"), (3, "true")):
+                with self.subTest(schedule=schedule, ranks=ranks, sharded=sharded):
+                    run = self.run_directory(f"{schedule}-{ranks}")
+                    self.train(run, *options, f"dist.shard_optimizer={sharded}",
+                               "dist.bucket_mb=0.004", ranks=ranks, env=self.guarded(schedule))
+                    self.assertEqual([event["step"] for event in run.events("saved")], [2, 4, 6])
+                    for step in (2, 4, 6):
+                        name = f"checkpoints/step-{step:08}"
+                        self.assert_same_state(golden.path / name, run.path / name)
+
     def test_fast_reduction_gives_the_bits_of_the_cpu(self):
         config = self.write_config("fast", batch={"micro_tokens": 200})
         for ranks in (1, 2, 3):

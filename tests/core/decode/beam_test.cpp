@@ -68,8 +68,8 @@ class BeamSearch final : public Strategy {
       const Tensor logits = session.step(last);
       const Tensor tokens = session.tape().keep(logits.rows(), k_, DType::kI32);
       const Tensor values = session.tape().keep(logits.rows(), k_, session.tape().wide());
-      session.tape().run(&kernels::Kernels::top_k,
-                         {.logits = logits, .values = values, .indices = tokens});
+      session.tape().context().run(&kernels::Kernels::top_k,
+                                   {.logits = logits, .values = values, .indices = tokens});
       std::vector<int32_t> rows;
       last.clear();
       for (size_t s = 0; s < beams.size(); ++s) {

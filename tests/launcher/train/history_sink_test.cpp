@@ -73,7 +73,8 @@ TEST(HistorySink, WritesEventsWithTheirReasons) {
                            "\n"
                            R"(\{"event":"saved")" +
                            time +
-                           R"("step":7,"path":"run/step-7","bytes":1000\})"
+                           R"("step":7,"path":"run/step-7","bytes":1000,"seconds":0.125,)"
+                           R"("wait_seconds":0.0625\})"
                            "\n"
                            R"(\{"event":"save_failed")" +
                            time +

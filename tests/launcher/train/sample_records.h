@@ -67,7 +67,7 @@ inline ValidationRecord sample_validation() {
 }
 
 inline SaveRecord sample_save() {
-  return {.step = 7, .path = "run/step-7", .bytes = 1000, .seconds = 0.125};
+  return {.step = 7, .path = "run/step-7", .bytes = 1000, .seconds = 0.125, .wait_seconds = 0.0625};
 }
 
 inline RunEnd sample_end() {

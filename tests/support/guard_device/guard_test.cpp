@@ -53,7 +53,7 @@ std::vector<float> two_steps(Device& device, Fault fault) {
   Context& copies = device.copies();
   const auto tensor = [&](Context& context) { return context.allocate(1, kCount, DType::kF32); };
   const Tensor weights = tensor(compute), gradient = tensor(compute), batch = tensor(compute);
-  const HostBuffer snapshot(device, kCount * int64_t(sizeof(float)));
+  const tensor::HostBuffer snapshot(device, kCount * int64_t(sizeof(float)));
   void* staging = nullptr;
   const uint64_t bytes = kCount * sizeof(float);
 
