@@ -74,8 +74,8 @@ void LoadingArchive::fill_value(std::string_view name, T& v, std::string_view wa
   require<CheckpointError>(found != state.end(), "checkpoint: value ", name, " is not in ", where_,
                            ", but it is needed to resume; was it written by another version?");
   const T* stored = std::get_if<T>(&found->second);
-  require<CheckpointError>(stored != nullptr, "checkpoint: value ", name, " in ", where_, " is no ",
-                           wanted, "; was it written by another version?");
+  require<CheckpointError>(stored != nullptr, "checkpoint: value ", name, " in ", where_,
+                           " is not ", wanted, "; was it written by another version?");
   v = *stored;
   visited_.emplace(name);
 }
@@ -88,9 +88,11 @@ void LoadingArchive::array(std::string_view name, std::span<const int64_t> shape
                            std::span<double> data) {
   fill(name, shape, ElementType::kF64, std::as_writable_bytes(data));
 }
-void LoadingArchive::value(std::string_view name, int64_t& v) { fill_value(name, v, "integer"); }
-void LoadingArchive::value(std::string_view name, double& v) { fill_value(name, v, "double"); }
-void LoadingArchive::value(std::string_view name, std::string& v) { fill_value(name, v, "string"); }
+void LoadingArchive::value(std::string_view name, int64_t& v) { fill_value(name, v, "an integer"); }
+void LoadingArchive::value(std::string_view name, double& v) { fill_value(name, v, "a double"); }
+void LoadingArchive::value(std::string_view name, std::string& v) {
+  fill_value(name, v, "a string");
+}
 
 void LoadingArchive::finish() const {
   constexpr size_t kNamed = 5;

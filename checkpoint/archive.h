@@ -1,6 +1,6 @@
-// Save and load are one function: whoever has state writes one `visit(Archive&)` that names each
-// array and value once; a SavingArchive collects them, a LoadingArchive fills them. The two
-// directions therefore cannot drift apart.
+// Saving and loading are one function: what has state has one `visit(Archive&)` that names each
+// array and value once; a SavingArchive collects them, a LoadingArchive fills them. So the two
+// cannot drift apart.
 //
 // Names are paths of words from [A-Za-z0-9._-] joined by '/', such as
 // "model/encoder.1.self_attention.qkv.weight". Visit them in the same order every time.
@@ -35,7 +35,7 @@ class Archive {
   [[nodiscard]] virtual bool is_loading() const = 0;
 };
 
-// An array where it lies in memory; whoever owns the memory outlives this view.
+// A view of an array in memory that another object owns and keeps alive.
 struct ArrayView {
   std::string name;
   std::vector<int64_t> shape;
@@ -70,7 +70,7 @@ class SavingArchive final : public Archive {
 
 // Fills its targets from a checkpoint. CheckpointError at the first name that is missing or has
 // another type or shape; the targets are then partly filled and must not be used. Call finish()
-// after the visit: it refuses what the checkpoint holds and nobody asked for.
+// after the visit: it refuses a checkpoint that has arrays or values that were not visited.
 class LoadingArchive final : public Archive {
  public:
   // Only names that begin with `prefix` are loaded, all others keep their values: "model/" loads

@@ -41,7 +41,7 @@ Bytes read_regular_file(const Directory& directory, const std::string& name, int
   const std::string where = directory.path().string();
   require<CheckpointError>(actual == size, "checkpoint ", where, ": ", name, " has ", actual,
                            " bytes, expected ", size, "; it is damaged");
-  // A sparse file may claim any size; reading it would only end in the kernel's killer.
+  // A sparse file may claim any size; reading it would only invoke the kernel's OOM killer.
   require<CheckpointError>(size <= physical_memory(), "checkpoint ", where, ": ", name, " has ",
                            size, " bytes, this machine's memory ", physical_memory());
   Bytes bytes(static_cast<size_t>(size));

@@ -1,5 +1,5 @@
-// A checkpoint's files on the way in: regular, no links, of the size that is expected, and every
-// complaint a CheckpointError. Files in general are the matter of core/base/file.h.
+// Reading a checkpoint's files: they must be regular files, not links, of the expected size; every
+// error is a CheckpointError. core/base/file.h is about files in general.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace fathom::checkpoint {
 
 inline constexpr std::string_view kPlace = "checkpoint";  // in the messages of core/base/file.h
 
-// Bytes without the cost of zeroing them first.
+// A buffer that is not zeroed first.
 class Bytes {
  public:
   Bytes() = default;
@@ -30,10 +30,10 @@ class Bytes {
   size_t size_ = 0;
 };
 
-// Size of a regular file that is no link. CheckpointError.
+// Size of a regular file that is not a link. CheckpointError.
 [[nodiscard]] int64_t regular_file_size(const Directory& directory, const std::string& name);
 
-// The whole of a regular file that is no link and has `size` bytes. CheckpointError.
+// A regular file that is not a link and has `size` bytes, whole. CheckpointError.
 [[nodiscard]] Bytes read_regular_file(const Directory& directory, const std::string& name,
                                       int64_t size);
 

@@ -1,4 +1,5 @@
-// HDF5 handles with an owner and an error. Included by h5_*.cpp alone: nothing else sees the C API.
+// HDF5 identifiers with an owner, and its errors as exceptions. Only h5_*.cpp may include this:
+// nothing else sees the C API.
 #pragma once
 
 #include <stdexcept>
@@ -10,12 +11,12 @@
 
 namespace fathom::checkpoint {
 
-// Caught where it arises and turned into an IoError or a CheckpointError with the file's name.
+// Does not leave h5_*.cpp: it becomes an IoError or a CheckpointError that names the file.
 struct H5Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "<doing>: <the innermost message of the library's error stack>".
+// Throws H5Error: "<doing>: <the innermost message of the library's error stack>".
 [[noreturn]] void fail_h5(std::string_view doing);
 
 inline void check_h5(herr_t status, std::string_view doing) {
@@ -34,7 +35,7 @@ class H5Handle {
     if (id_ >= 0) Close(id_);
   }
   [[nodiscard]] hid_t get() const { return id_; }
-  // For those whose closing may fail.
+  // For identifiers that may fail to close.
   [[nodiscard]] herr_t close() { return Close(std::exchange(id_, -1)); }
 
  private:
@@ -48,7 +49,7 @@ using H5Space = H5Handle<H5Sclose>;
 using H5Type = H5Handle<H5Tclose>;
 using H5Properties = H5Handle<H5Pclose>;
 
-// While one lives, this thread's HDF5 errors are not printed; they travel as exceptions.
+// Keeps HDF5 from printing the errors of this thread, which become exceptions.
 class H5Quiet {
  public:
   H5Quiet() {

@@ -16,8 +16,8 @@ struct Link {
   H5L_type_t type;
 };
 
-// The library would copy the image three times; these callbacks hand out the one there is, which a
-// file opened without write access only reads. (H5LTopen_file_image does the same, but leaks.)
+// The library would copy the image three times. These callbacks lend it the caller's instead, which
+// a file opened without write access only reads. (H5LTopen_file_image does the same, but leaks.)
 struct BorrowedImage {
   void* data;
   size_t size;
@@ -65,7 +65,7 @@ class Walker {
   }
 
  private:
-  // Depth is bounded by the expected names, each group's path being a beginning of one of them.
+  // The expected names bound the depth: the path of each group is a prefix of one of them.
   void visit_group(const std::string& path) {
     for (const Link& link : links_of(path)) {
       const std::string name = path.empty() ? link.name : path + "/" + link.name;
@@ -90,7 +90,7 @@ class Walker {
         visit_dataset(index_.at(name));
       } else {
         throw H5Error(join(name, " is a ", is_group ? "group" : "data set or type",
-                           ", which the manifest does not say"));
+                           ", which is not what the manifest says"));
       }
     }
   }
@@ -98,22 +98,22 @@ class Walker {
   std::vector<Link> links_of(const std::string& path) {
     const H5Group group(H5Gopen2(file_.get(), path.empty() ? "/" : path.c_str(), H5P_DEFAULT),
                         "opening group /" + path);
-    struct Found {
+    struct Listing {
       std::vector<Link> links;
       size_t limit;
-    } found{{}, groups_.size() + index_.size()};
+    } listing{{}, groups_.size() + index_.size()};
     // No exception may cross the C library; one link too many ends the iteration.
     const herr_t status = H5Literate(
         group.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr,
         [](hid_t, const char* name, const H5L_info_t* info, void* data) noexcept -> herr_t {
-          auto& out = *static_cast<Found*>(data);
+          auto& out = *static_cast<Listing*>(data);
           out.links.push_back({name, info->type});
           return out.links.size() > out.limit ? 1 : 0;
         },
-        &found);
+        &listing);
     check_h5(status, "listing /" + path);
     if (status > 0) throw H5Error("/" + path + " has more links than the manifest has names");
-    return std::move(found.links);
+    return std::move(listing.links);
   }
 
   void visit_dataset(size_t i) {
@@ -170,7 +170,7 @@ class Walker {
   std::span<const std::byte> image_;
   std::span<const ArrayInfo> expected_;
   std::unordered_map<std::string, size_t> index_;
-  std::set<std::string> groups_;  // every beginning of an expected name
+  std::set<std::string> groups_;  // every prefix of an expected name
   std::set<size_t> seen_;
   std::vector<int64_t> offsets_;
 };
@@ -184,7 +184,7 @@ std::vector<int64_t> locate_arrays(std::span<const std::byte> image,
     check_h5(H5PLset_loading_state(0), "switching plugins off");
     BorrowedImage borrowed{const_cast<std::byte*>(image.data()), image.size()};
     const H5Properties access = borrowed_access(borrowed);
-    // The library takes two open files of one name for the same file.
+    // The library takes two open files with the same name for one file.
     static std::atomic<int64_t> images = 0;
     const std::string name = join("fathom-read-", images++, ".h5");
     const H5File file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), "opening");

@@ -1,5 +1,5 @@
-// Where the arrays lie in a state.h5 that has been read into memory. HDF5 parses the image, our own
-// code reads the file.
+// Where the arrays are in a state.h5 that has been read into memory: HDF5 parses the image, our own
+// code has read the file.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ double parse_hex_double(const std::string& text) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, v, std::chars_format::hex);
   require(error == std::errc{} && stop == end && !digits.starts_with('-'), "'", text,
-          "' is no hexadecimal floating-point number");
+          "' is not a hexadecimal floating-point number");
   return negative ? -v : v;
 }
 
@@ -66,10 +66,10 @@ ArrayInfo parse_array(const Json& j, size_t index) {
   info.name = members.text("name");
   require(is_valid_name(info.name), "array name '", info.name, "' is not allowed");
   const Json& shape = members.take("shape");
-  require(shape.is_array() && shape.size() <= 8, info.name, ": shape is no list of up to 8");
+  require(shape.is_array() && shape.size() <= 8, info.name, ": shape is not a list of up to 8");
   for (const Json& extent : shape) {
     require(extent.is_number_unsigned() && extent.get<uint64_t>() <= uint64_t{1} << 56, info.name,
-            ": an extent is no integer from 0 to 2^56");
+            ": an extent is not an integer from 0 to 2^56");
     info.shape.push_back(extent.get<int64_t>());
   }
   require(element_count(info.shape) >= 0, info.name, ": shape ", shape_text(info.shape),
@@ -88,7 +88,7 @@ std::optional<Metric> parse_metric(const Json& j) {
   Metric metric;
   metric.name = members.text("name");
   const Json& value = members.take("value");
-  require(value.is_number(), "metric: 'value' is no number");
+  require(value.is_number(), "metric: 'value' is not a number");
   metric.value = value.get<double>();
   const std::string better = members.text("better");
   require(better == "lower" || better == "higher", "metric: 'better' is '", better,
@@ -112,10 +112,10 @@ Manifest from_json(const Json& root) {
   m.attempt = members.count("attempt");
   m.metric = parse_metric(members.take("metric"));
   const Json& provenance = members.take("provenance");
-  require(provenance.is_object(), "provenance is no object");
+  require(provenance.is_object(), "provenance is not an object");
   m.provenance = provenance.dump();
   const Json& state = members.take("state");
-  require(state.is_object(), "state is no object");
+  require(state.is_object(), "state is not an object");
   for (const auto& [name, value] : state.items()) {
     require(is_valid_name(name), "value name '", name, "' is not allowed");
     m.state.emplace(name, parse_state_value(name, value));
@@ -127,7 +127,7 @@ Manifest from_json(const Json& root) {
   m.state_hash = hash_of(file, "xxh3_128");
   file.finish();
   const Json& arrays = members.take("arrays");
-  require(arrays.is_array(), "arrays is no list");
+  require(arrays.is_array(), "arrays is not a list");
   std::set<std::string> names;
   for (size_t i = 0; i < arrays.size(); ++i) {
     m.arrays.push_back(parse_array(arrays[i], i));
@@ -171,7 +171,7 @@ std::string to_json(const Manifest& m) {
                         {"better", m.metric->better == Better::kLower ? "lower" : "higher"}};
     }
     root["provenance"] = parse_strictly(m.provenance);
-    require(root["provenance"].is_object(), "provenance is no JSON object");
+    require(root["provenance"].is_object(), "provenance is not a JSON object");
     root["state"] = Json::object();
     for (const auto& [name, value] : m.state) root["state"][name] = state_json(value);
     root["file"] = {{"name", kStateName}, {"bytes", m.state_bytes}, {"xxh3_128", m.state_hash}};

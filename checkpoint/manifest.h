@@ -1,7 +1,7 @@
-// What manifest.json says: which step of which run this is, where it came from, the small values of
+// manifest.json: which step of which run a checkpoint is, how it came about, the small values of
 // the state, and the size and hash of everything else. FORMAT.md is the specification.
 //
-// The manifest carries its own hash, so a flipped bit anywhere in it is noticed.
+// The manifest contains its own hash, so a flipped bit anywhere in it is detected.
 #pragma once
 
 #include <cstddef>
@@ -48,21 +48,22 @@ struct Manifest {
   int64_t step = 0;
   std::string run_id;
   int64_t fencing_token = 0;  // of the lock under which it was written; 0: written without a lock
-  int64_t attempt = 0;        // how often the run had been started
+  int64_t attempt = 0;        // how many times the run had been started
   std::optional<Metric> metric;
-  std::string provenance = "{}";  // a JSON object, the caller's
+  std::string provenance = "{}";  // a JSON object, as the caller likes
   std::map<std::string, StateValue> state;
   int64_t state_bytes = 0;  // of state.h5
   std::string state_hash;
   std::vector<ArrayInfo> arrays;
 };
 
-// The file's text, own hash included. InvalidArgument: provenance is no JSON object, a text is not
-// UTF-8, the metric is not finite, the result exceeds 16 MiB.
+// The file's text, including its own hash. InvalidArgument: provenance is not a JSON object, a text
+// is not UTF-8, the metric is not finite, the result exceeds 16 MiB.
 [[nodiscard]] std::string to_json(const Manifest& manifest);
 
-// `where` names the checkpoint in messages. CheckpointError: not JSON, deeper than 32, a key twice,
-// unknown or missing, a type or range wrong, another format version, the own hash wrong.
+// `where` names the checkpoint in messages. CheckpointError: not JSON, nested deeper than 32, a key
+// repeated, unknown or missing, a wrong type, a value out of range, another format version, a wrong
+// hash.
 [[nodiscard]] Manifest parse_manifest(std::string_view text, const std::string& where);
 
 // Words from [A-Za-z0-9._-] joined by '/', none of them "." or "..", at most 512 bytes.
@@ -77,7 +78,7 @@ struct Manifest {
 // "step-00012000".
 [[nodiscard]] std::string step_name(int64_t step);
 
-// The step in a name that step_name would give; nothing for other names.
+// The inverse of step_name; nothing for any other name.
 [[nodiscard]] std::optional<int64_t> parse_step_name(std::string_view name);
 
 }  // namespace fathom::checkpoint

@@ -22,7 +22,7 @@ int64_t process_start(int64_t pid) {
   std::ifstream file(join("/proc/", pid, "/stat"));
   std::string text;
   std::getline(file, text);
-  const size_t name_end = text.rfind(')');  // the command's name may hold spaces
+  const size_t name_end = text.rfind(')');  // the command's name may contain spaces
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));
   std::string field;
@@ -48,7 +48,7 @@ std::optional<Owner> read_owner(const Directory& run_directory) {
   const std::optional<std::string> text = run_directory.read_if_there(kOwnerName, 4096);
   if (!text) return std::nullopt;
   try {
-    // Without finish(): a later version may say more.
+    // Without finish(): a later version may add members.
     const Json json = parse_strictly(*text);
     ObjectReader members(json, kOwnerName);
     return Owner{.host = members.text("host"),

@@ -105,7 +105,7 @@ Checkpoint Checkpoint::open(const std::filesystem::path& directory) try {
                              "; it is damaged");
     const int64_t bad = first_non_finite(c.bytes(info), info.type);
     require<CheckpointError>(bad < 0, "checkpoint ", where, ": ", info.name, " element ", bad,
-                             " is not finite; take an older checkpoint");
+                             " is not finite; use an older checkpoint");
   }
   return c;
 } catch (const std::bad_alloc&) {

@@ -1,8 +1,9 @@
 // A checkpoint that has been read and checked: names, sizes, the file's hash, the HDF5 structure,
-// then the hash of every array. What open() returns is whole, finite and what was saved.
+// then the hash of every array. What open() returns is complete, finite and what was saved.
 //
-// The hashes are checked before HDF5 sees a byte, so damage never reaches it. They do not stop a
-// forger: for a stranger's checkpoint call verify() of verify.h first, which reads it in a child.
+// The file's hash is checked before HDF5 parses it, so damage never reaches the library. Hashes do
+// not stop a forger: check an untrusted checkpoint with verify() of verify.h first, which reads it
+// in a child process.
 #pragma once
 
 #include <filesystem>
@@ -30,7 +31,7 @@ class Checkpoint {
   [[nodiscard]] const ArrayInfo* find(std::string_view name) const;
 
   // The elements as stored, row-major and perhaps unaligned; `info` is one of manifest().arrays.
-  // Lives as long as the checkpoint.
+  // Valid as long as the checkpoint.
   [[nodiscard]] std::span<const std::byte> bytes(const ArrayInfo& info) const;
 
   // A copy of an array's elements, f32 widened. `info` as above.
@@ -46,7 +47,7 @@ class Checkpoint {
   std::unordered_map<std::string, size_t> index_;
 };
 
-// The manifest alone, its own hash checked. CheckpointError.
+// The manifest alone, checked against its own hash. CheckpointError.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);
 
 // Index of the first element that is NaN or infinite, -1 if there is none.

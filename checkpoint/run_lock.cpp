@@ -12,19 +12,20 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLockName = ".lock";
 
-// Decides whether the last holder stands in the way; the note says why not, if it had not released.
+// Refuses if the last owner may be alive. Else returns why the run is free although it was not
+// released; "" if it was.
 std::string note_or_refuse(const fs::path& run, const std::optional<Owner>& last,
                            FileLock::State lock, const std::string& job_id, bool take_over) {
   const bool held = last && !last->released;
-  const std::string holder = last ? describe(*last) : "a process that has not named itself yet";
+  const std::string holder = last ? describe(*last) : "a process that is still starting";
   if (take_over && (held || lock == FileLock::State::kHeldByAnother))
     return join("taken over on request from ", holder);
   require(lock != FileLock::State::kHeldByAnother, "run lock: ", run.string(), " is in use by ",
           holder, "; stop that job, or give this one another run.directory");
   if (!held) return "";
-  // The lock would still be held if its last holder lived, unless that one never had it.
+  // A living owner would still hold the lock, unless it never did.
   if (lock == FileLock::State::kHeld && last->locked)
-    return join("taken over from ", holder, ", which ended unreleased");
+    return join("taken over from ", holder, ", which ended without releasing it");
   if (!may_be_alive(*last)) return join("taken over from ", holder, ", whose process is gone");
   if (!job_id.empty() && last->job_id == job_id)
     return join("taken over from ", holder, ", an earlier start of this job");
@@ -62,8 +63,8 @@ RunLock RunLock::acquire(const fs::path& run_directory, const RunLockOptions& op
   impl->owner = this_process(job_id, (last ? last->token : 0) + 1);
   impl->owner.locked = state == FileLock::State::kHeld;
   write_owner(impl->directory, impl->owner);
-  // Without flock two may have come this far; the later writer wins, the other sees it here or at
-  // the fence of its first save.
+  // Without flock two processes may get this far. The later one wins; the other notices here, or
+  // in its first save.
   RunLock lock(std::move(impl));
   lock.require_owner();
   return lock;
@@ -80,7 +81,7 @@ RunLock::~RunLock() {
     impl_->owner.released = true;
     write_owner(impl_->directory, impl_->owner);
   } catch (const Error&) {
-    // The next holder finds an unreleased owner whose flock is free: it takes over with a note.
+    // The next owner finds this one unreleased but its lock free, and takes over with a note.
   }
 }
 
@@ -93,7 +94,7 @@ void RunLock::require_owner() const {
   if (impl_->is_ours(current)) return;
   require(current.token > 0, "run lock: ", (impl_->run() / kOwnerName).string(),
           " is gone: the run directory was removed or emptied while this process used it; it must "
-          "stop. Do not delete the directory of a run that lives");
+          "stop. Do not delete the directory of a running job");
   fail("run lock: ", impl_->run().string(), " was taken over by ", describe(current),
        " with fencing token ", current.token, ", ours is ", token(),
        "; this process must stop and not write there");

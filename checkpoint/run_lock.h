@@ -1,10 +1,11 @@
-// One process writes a run directory at a time. RUN/.lock is held by flock; RUN/.owner says who
-// holds it and carries the fencing token, an integer that grows with every holder. Whoever was
-// taken over while asleep finds a larger token when it wakes and must not write any more.
+// One process writes a run directory at a time. RUN/.lock is held by flock; RUN/.owner says which
+// process owns the run and contains the fencing token, an integer that grows with every owner. A
+// process that was suspended while another took over finds a larger token when it resumes, and must
+// not write.
 //
-// Where flock does not work (some network file systems) the owner file alone decides: a holder on
-// this host counts as gone when its process is, a holder of the same batch job when we run, since
-// the scheduler ended it before it started us.
+// Where flock does not work (on some network file systems) the owner file alone decides. An owner
+// on this host is gone if its process is; one of the same batch job is gone too, because the
+// scheduler ended it before it started this process.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ namespace fathom::checkpoint {
 
 struct RunLockOptions {
   std::string job_id;      // "": from SLURM_JOB_ID, PBS_JOBID or LSB_JOBID
-  bool take_over = false;  // take the run from a holder that may be alive; it will be fenced off
+  bool take_over = false;  // take the run from an owner that may be alive; its saves will fail
 };
 
 class RunLock {
  public:
-  // InvalidArgument: held by another, named with host, pid, job and age. IoError.
+  // InvalidArgument: another process owns it; named with host, pid, job and age. IoError.
   [[nodiscard]] static RunLock acquire(const std::filesystem::path& run_directory,
                                        const RunLockOptions& options = {});
   RunLock(RunLock&&) noexcept;
@@ -30,7 +31,7 @@ class RunLock {
 
   [[nodiscard]] int64_t token() const;
 
-  // Why the lock was taken although its last holder had not released it; "" if it had.
+  // Why the lock was taken although its last owner had not released it; "" if it had.
   [[nodiscard]] const std::string& note() const;
 
   // False once another process has taken the run over. IoError if the owner file cannot be read.

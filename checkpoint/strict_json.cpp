@@ -34,7 +34,7 @@ Json parse_strictly(std::string_view text) {
 
 ObjectReader::ObjectReader(const Json& object, std::string place)
     : object_(object), place_(std::move(place)) {
-  require(object.is_object(), place_, " is no object");
+  require(object.is_object(), place_, " is not an object");
 }
 
 const Json& ObjectReader::take(const std::string& key) {
@@ -48,7 +48,7 @@ int64_t ObjectReader::integer(const std::string& key) {
   const Json& j = take(key);
   require(
       j.is_number_integer() && !(j.is_number_unsigned() && j.get<uint64_t>() > uint64_t(INT64_MAX)),
-      place_, ": '", key, "' is no 64-bit integer");
+      place_, ": '", key, "' is not a 64-bit integer");
   return j.get<int64_t>();
 }
 
@@ -66,7 +66,7 @@ bool ObjectReader::boolean(const std::string& key) {
 
 std::string ObjectReader::text(const std::string& key) {
   const Json& j = take(key);
-  require(j.is_string(), place_, ": '", key, "' is no string");
+  require(j.is_string(), place_, ": '", key, "' is not a string");
   return j.get<std::string>();
 }
 

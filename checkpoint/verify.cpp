@@ -110,7 +110,7 @@ int verify_child_main(const std::string& path) {
   } catch (const std::exception& e) {
     reason = e.what();
   }
-  // The parent takes the exit code for the verdict; a lost text only costs the reason.
+  // The parent goes by the exit code; a lost text only costs the reason.
   const ssize_t written = ::write(1, reason.data(), reason.size());
   static_cast<void>(written);
   return int(ExitCode::kCheckpoint);

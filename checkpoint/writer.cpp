@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
   fail("checkpoint: an array changed while it was saved");
 }
 
-// Adds the array to the file's hash and returns its own; nothing if an element is not finite. Block
-// by block, so that memory is read once and the cache thrice.
+// Adds the array to the file's hash and returns its own; nothing if an element is not finite. In
+// blocks that fit the cache, so that the three passes read memory once.
 std::optional<std::string> hash_array(const ArrayView& array, Xxh3Stream& file) {
   constexpr size_t kBlockBytes = size_t{1} << 18;
   Xxh3Stream hash;
@@ -66,7 +66,8 @@ void describe_state(Manifest& manifest, std::span<const ArrayView> arrays,
 
 void require_space(const Directory& directory, int64_t bytes) {
   struct statvfs status {};
-  if (::fstatvfs(directory.descriptor().get(), &status) != 0) return;  // the writes will tell
+  if (::fstatvfs(directory.descriptor().get(), &status) != 0)
+    return;  // the writes will fail instead
   const auto free = static_cast<unsigned long long>(status.f_bavail) * status.f_frsize;
   require<IoError>(free >= static_cast<unsigned long long>(bytes), "checkpoint: saving to ",
                    directory.path().string(), ": ", bytes, " bytes are needed, ", free,

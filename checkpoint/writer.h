@@ -1,6 +1,6 @@
-// Writes one checkpoint, whole or not at all: files are written and synced in a private directory
-// aside, which one rename makes visible. After any failure the temporary directory is gone, what
-// was there before is untouched and the process is healthy: it may train on and save again later.
+// Writes one checkpoint atomically: its files are written and synced in a private directory, which
+// one rename makes visible. After a failure that directory is gone, an older checkpoint of the same
+// name is untouched, and the process may go on and save again.
 #pragma once
 
 #include <cstdint>
@@ -27,20 +27,20 @@ struct SaveReport {
   std::filesystem::path path;
   int64_t bytes = 0;  // of both files
   double seconds = 0;
-  // Of a CheckpointDirectory.
+  // From CheckpointDirectory::save:
   std::vector<std::filesystem::path> deleted;
   std::vector<std::string> warnings;  // about hints and older checkpoints; the new one is safe
 };
 
-// `destination` is the checkpoint's directory; one that is there already is replaced in one step.
+// `destination` is the checkpoint's directory; an existing one is replaced atomically.
 // `check_owner` is called just before the rename; if it throws, nothing is saved.
-// IoError: the disk or the system says no. TrainingError: an array is not finite (names the first).
+// IoError: the system refuses. TrainingError: an array is not finite (names the first element).
 [[nodiscard]] SaveReport write_checkpoint(const std::filesystem::path& destination,
                                           const SavingArchive& archive, const SaveInfo& info,
                                           const std::function<void()>& check_owner = {});
 
-// The memory that a save of so many arrays needs beyond the arrays themselves: nothing is copied,
-// but HDF5 and the manifest keep books.
+// An upper bound of the memory that a save of so many arrays needs beyond the arrays: no array is
+// copied, but HDF5's metadata and the manifest grow with their number.
 [[nodiscard]] constexpr int64_t save_overhead_bytes(int64_t arrays) {
   return (int64_t{16} << 20) + arrays * (int64_t{3} << 10);
 }

@@ -150,7 +150,7 @@ TEST(LoadingArchive, NamesWhatDoesNotFit) {
   EXPECT_THAT(message_of<CheckpointError>([&] { archive.value("epoch", integer); }),
               HasSubstr("value epoch is not in step-00000007"));
   EXPECT_THAT(message_of<CheckpointError>([&] { archive.value("step", number); }),
-              HasSubstr("value step in step-00000007 is no double"));
+              HasSubstr("value step in step-00000007 is not a double"));
 }
 
 TEST(LoadingArchive, NamesWhatNobodyAskedFor) {
@@ -190,7 +190,7 @@ TEST(Writer, RefusesWhatIsNotFinite) {
   EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
-TEST(Writer, RefusesProvenanceThatIsNoObject) {
+TEST(Writer, RefusesProvenanceThatIsNotAnObject) {
   TemporaryDirectory directory;
   SavingArchive archive;
   for (const char* text : {"[]", "{", R"({"a": 1, "a": 2})", R"({"manifest_xxh3_128": "0"})"}) {

@@ -157,7 +157,7 @@ TEST(KilledSave, AtEachCallLeavesOldOrNewAndTheNextStartCleansUp) {
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << last;
 
     const RunLock lock = RunLock::acquire(run.path());
-    EXPECT_THAT(lock.note(), HasSubstr("which ended unreleased"));
+    EXPECT_THAT(lock.note(), HasSubstr("which ended without releasing it"));
     const auto checkpoints = CheckpointDirectory::open_for_writing(run.path(), lock);
     const SearchResult found = checkpoints.newest_valid();
     ASSERT_TRUE(found.checkpoint) << last;

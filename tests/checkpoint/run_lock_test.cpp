@@ -85,7 +85,7 @@ TEST_F(RunLockTest, IsTakenFromADeadHolderWithANote) {
   EXPECT_EQ(lock.token(), 2);
   EXPECT_THAT(lock.note(), HasSubstr("taken over from host "));
   EXPECT_THAT(lock.note(), HasSubstr("job 7"));
-  EXPECT_THAT(lock.note(), HasSubstr("which ended unreleased"));
+  EXPECT_THAT(lock.note(), HasSubstr("which ended without releasing it"));
 }
 
 TEST_F(RunLockTest, TakenOverOnRequestFencesTheSleeperOff) {

@@ -45,12 +45,12 @@ TEST(ObjectReader, NamesWhatIsMissingOrOfAnotherType) {
   ObjectReader members(json, "here");
   const auto message = [](auto read) { return message_of<InvalidArgument>(read); };
   EXPECT_EQ(message([&] { members.take("none"); }), "here: 'none' is missing");
-  EXPECT_EQ(message([&] { members.integer("half"); }), "here: 'half' is no 64-bit integer");
-  EXPECT_EQ(message([&] { members.integer("large"); }), "here: 'large' is no 64-bit integer");
+  EXPECT_EQ(message([&] { members.integer("half"); }), "here: 'half' is not a 64-bit integer");
+  EXPECT_EQ(message([&] { members.integer("large"); }), "here: 'large' is not a 64-bit integer");
   EXPECT_EQ(message([&] { members.count("minus"); }), "here: 'minus' is -1, must not be negative");
   EXPECT_EQ(message([&] { members.boolean("one"); }), "here: 'one' is neither true nor false");
-  EXPECT_EQ(message([&] { members.text("one"); }), "here: 'one' is no string");
-  EXPECT_EQ(message([&] { ObjectReader(json["one"], "there"); }), "there is no object");
+  EXPECT_EQ(message([&] { members.text("one"); }), "here: 'one' is not a string");
+  EXPECT_EQ(message([&] { ObjectReader(json["one"], "there"); }), "there is not an object");
 }
 
 }  // namespace
