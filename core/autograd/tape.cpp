@@ -167,11 +167,11 @@ void Tape::accumulate(const Var& v, Tensor grad) {
       return;
     }
     node.grad = scratch(grad.rows(), grad.cols(), dtype);
-    run(&Kernels::add_scaled, {.x = grad, .z = {}, .y = node.grad});
+    context().run(&Kernels::add_scaled, {.x = grad, .z = {}, .y = node.grad});
     return;
   }
   const auto add_to = [&](Tensor target, const Tensor& a, const Tensor& b) {
-    run(&Kernels::add_scaled, {.x = a, .z = b, .y = target});
+    context().run(&Kernels::add_scaled, {.x = a, .z = b, .y = target});
     node.grad = std::move(target);
   };
   if (node.grad.is_sole_owner())
