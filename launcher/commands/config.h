@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "launcher/commands/cli_app.h"
 
 namespace fathom::launcher {
 

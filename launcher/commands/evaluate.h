@@ -5,10 +5,7 @@
 #include <string>
 
 #include "dist/session.h"
-
-namespace CLI {
-class App;
-}
+#include "launcher/commands/cli_app.h"
 
 namespace fathom::launcher {
 

@@ -4,9 +4,7 @@
 #include <iosfwd>
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "launcher/commands/cli_app.h"
 
 namespace fathom::launcher {
 

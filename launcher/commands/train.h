@@ -5,11 +5,8 @@
 #include <vector>
 
 #include "dist/session.h"
+#include "launcher/commands/cli_app.h"
 #include "launcher/train/run_options.h"
-
-namespace CLI {
-class App;
-}
 
 namespace fathom::launcher {
 

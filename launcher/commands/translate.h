@@ -5,9 +5,7 @@
 #include <ostream>
 #include <string>
 
-namespace CLI {
-class App;
-}
+#include "launcher/commands/cli_app.h"
 
 namespace fathom::launcher {
 

@@ -50,8 +50,8 @@ TEST(CommandLine, NamesEveryCommandInItsHelp) {
   const Answer answer = run({"--help"});
 
   EXPECT_EQ(answer.code, 0);
-  for (const char* name :
-       {"train", "prepare", "translate", "evaluate", "score", "probe", "config", "checkpoint"}) {
+  for (const char* name : {"train", "prepare", "translate", "evaluate", "score", "probe", "config",
+                           "checkpoint", "metrics"}) {
     EXPECT_NE(answer.out.find(join("\n  ", name, " ")), std::string::npos) << name;
     EXPECT_EQ(run({name, "--help"}).code, 0);
   }
