@@ -1,0 +1,117 @@
+#include "launcher/train/sharding.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/launcher/train/training_support.h"
+
+namespace fathom::launcher {
+namespace {
+
+class ShardingTest : public ::testing::Test {
+ protected:
+  // f(store, sharding, group) on every one of `ranks` ranks.
+  template <class F>
+  void on(int ranks, bool shards_optimizer, const F& f) const {
+    DistConfig config = small_config().dist;
+    config.shard_optimizer = shards_optimizer;
+    dist::run_ranks(ranks, [&](dist::Communicator& group) {
+      const std::unique_ptr<Device> device = tensor::make_reference_device();
+      model::Transformer model(small_config().model, *device, DType::kF32);
+      f(model.parameters(), Sharding(config, model.parameters(), group), group);
+    });
+  }
+};
+
+TEST_F(ShardingTest, LeavesEveryRankEverythingUnlessAskedFor) {
+  const auto expect_whole = [](const ParameterStore& store, const Sharding& sharding,
+                               dist::Communicator& /*group*/) {
+    EXPECT_FALSE(sharding.is_sharded());
+    EXPECT_EQ(sharding.outcome(), dist::Outcome::kWhole);
+    EXPECT_EQ(sharding.slices().size(), store.size());
+    EXPECT_FALSE(sharding.chunk_gather());
+    EXPECT_EQ(sharding.make_gather(store.device().copies()), nullptr);
+  };
+  on(3, false, expect_whole);
+  on(1, true, expect_whole);  // alone there is nothing to share
+}
+
+TEST_F(ShardingTest, GivesEachElementToOneRank) {
+  for (const int ranks : {2, 3})
+    on(ranks, true,
+       [&](const ParameterStore& store, const Sharding& sharding, dist::Communicator& group) {
+         std::vector<double> owners(size_t(store.size()), 0);
+         for (const Slice& range : sharding.slices().ranges())
+           for (int64_t i = 0; i < range.count; ++i) owners[size_t(range.offset + i)] = 1;
+
+         group.all_reduce_sum(std::span(owners));
+
+         EXPECT_TRUE(sharding.is_sharded());
+         EXPECT_EQ(sharding.outcome(), dist::Outcome::kOwned);
+         EXPECT_GT(sharding.slices().size(), 0);
+         EXPECT_EQ(owners, std::vector<double>(owners.size(), 1));
+       });
+}
+
+TEST_F(ShardingTest, GathersTheWeightsFromTheirOwners) {
+  on(3, true,
+     [&](const ParameterStore& store, const Sharding& sharding, dist::Communicator& group) {
+       float* weights = store.weights().data<float>();
+       std::fill_n(weights, store.size(), -1.0f);
+       for (const Slice& range : sharding.slices().ranges())
+         std::fill_n(weights + range.offset, range.count, float(group.rank()));
+
+       sharding.gather_weights();
+       store.device().compute().synchronise();
+
+       for (int rank = 0; rank < group.size(); ++rank)
+         for (const Slice& range : sharding.ownership().ranges(rank))
+           for (int64_t i = 0; i < range.count; ++i)
+             ASSERT_EQ(weights[range.offset + i], float(rank)) << "element " << range.offset + i;
+     });
+}
+
+TEST_F(ShardingTest, GivesTheOptimizerItsSlicesOfTheHostsMoments) {
+  for (const bool shards_optimizer : {false, true})
+    on(2, shards_optimizer,
+       [](const ParameterStore& store, const Sharding& sharding, dist::Communicator& /*group*/) {
+         std::vector<float> numbers(size_t(store.size()), 0.0f);
+         for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = float(i);
+         std::vector<std::byte> flat(numbers.size() * sizeof(float));
+         std::memcpy(flat.data(), numbers.data(), flat.size());
+         const Tensor moments =
+             store.device().compute().allocate(1, sharding.slices().size(), DType::kF32);
+
+         sharding.upload(moments, flat);
+         store.device().compute().synchronise();
+
+         std::vector<float> expected;
+         for (const Slice& range : sharding.slices().ranges())
+           for (int64_t i = 0; i < range.count; ++i) expected.push_back(float(range.offset + i));
+         EXPECT_EQ(floats(moments), expected);
+       });
+}
+
+TEST_F(ShardingTest, MakesBucketsOfTheSizeThatTheConfigAsksFor) {
+  on(1, false,
+     [](const ParameterStore& store, const Sharding& /*sharding*/, dist::Communicator& /*group*/) {
+       DistConfig config;
+       config.bucket_mb = 100;
+       EXPECT_EQ(ownership_of(config, store, 2).bucket_count(), 1);
+       config.bucket_mb = 0.001;
+       const dist::Ownership small = ownership_of(config, store, 2);
+       EXPECT_GT(small.bucket_count(), 3);
+       EXPECT_EQ(small.count(), store.size());
+     });
+}
+
+TEST(ReductionOf, FollowsTheConfig) {
+  DistConfig config;
+  config.reduction = Reduction::kTree;
+  EXPECT_EQ(reduction_of(config), dist::Reduction::kTree);
+  config.reduction = Reduction::kFast;
+  EXPECT_EQ(reduction_of(config), dist::Reduction::kFast);
+}
+
+}  // namespace
+}  // namespace fathom::launcher
