@@ -1,0 +1,89 @@
+#include "launcher/train/agreement.h"
+
+#include <functional>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/launcher/train/training_support.h"
+#include "tests/launcher/train/written_state.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_directory.h"
+
+namespace fathom::launcher {
+namespace {
+
+using support::throws_with;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Start {
+  Config config = small_config();
+  data::PreparedData data = small_data();
+  std::string numerics = "scalar";
+};
+
+// Three ranks of which the last one starts otherwise.
+void start_ranks(const std::function<void(Start&)>& change) {
+  dist::run_ranks(3, [&](dist::Communicator& group) {
+    Start start;
+    if (group.rank() == 2) change(start);
+    check_ranks_agree(start.config, start.data, start.numerics, group);
+  });
+}
+
+TEST(CheckRanksAgree, AcceptsRanksThatAreAlike) {
+  EXPECT_NO_THROW(start_ranks([](Start& /*start*/) {}));
+}
+
+TEST(CheckRanksAgree, AcceptsRanksWithOtherThreads) {
+  EXPECT_NO_THROW(start_ranks([](Start& start) { start.config.train.threads = 7; }));
+}
+
+TEST(CheckRanksAgree, RefusesAnotherConfigDataOrNumericsByName) {
+  EXPECT_TRUE(throws_with<InvalidArgument>("the ranks differ in config: rank 2 on ", [] {
+    start_ranks([](Start& start) { start.config.optimizer.learning_rate *= 2; });
+  }));
+  EXPECT_TRUE(throws_with<InvalidArgument>("the ranks differ in data: rank 2 on ", [] {
+    start_ranks([](Start& start) { start.data.content_hash = "others"; });
+  }));
+  EXPECT_TRUE(throws_with<InvalidArgument>("the ranks differ in numerics: rank 2 on ", [] {
+    start_ranks([](Start& start) { start.numerics = "vectors"; });
+  }));
+}
+
+class CheckSame : public ::testing::Test {
+ protected:
+  [[nodiscard]] checkpoint::Checkpoint made_with(const nlohmann::json& provenance) const {
+    return written_state(directory_ / "state", {}, provenance.dump());
+  }
+
+  support::TemporaryDirectory directory_;
+  data::PreparedData data_ = small_data();
+  std::ostringstream said_;
+  monitoring::Log log_{{}, said_};
+};
+
+TEST_F(CheckSame, RefusesTextsThatHaveChanged) {
+  EXPECT_NO_THROW(check_same_data(made_with({{"data", "tokens"}}), data_));
+  EXPECT_NO_THROW(check_same_data(made_with({{"version", "none of data"}}), data_));
+  EXPECT_TRUE(throws_with<DataError>(
+      "data: the tokens of train, valid and test are tokens, but the run was started with others",
+      [&] {
+        check_same_data(made_with({{"data", "others"}}), data_);
+      }));
+}
+
+TEST_F(CheckSame, WarnsOfOtherNumerics) {
+  check_same_numerics(made_with({{"numerics", "scalar"}}), "scalar", log_);
+  check_same_numerics(made_with({{"version", "none of numerics"}}), "scalar", log_);
+  EXPECT_THAT(said_.str(), IsEmpty());
+
+  check_same_numerics(made_with({{"numerics", "vectors"}}), "scalar", log_);
+  EXPECT_THAT(said_.str(), HasSubstr("the checkpoint was computed with vectors, this process "
+                                     "computes with scalar"));
+}
+
+}  // namespace
+}  // namespace fathom::launcher

@@ -1,0 +1,319 @@
+#include "launcher/train/step_loop.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+#include "core/optim/schedule.h"
+#include "launcher/signals.h"
+#include "launcher/train/load_state.h"
+#include "tests/launcher/train/small_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace fathom::launcher {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class StepLoopTest : public ::testing::Test {
+ protected:
+  StepLoopTest() {
+    config_.run.directory = directory_.path();
+    config_.verdict.after = 1'000'000;
+  }
+
+  // A whole run on one rank; then f(run, loop, result).
+  template <class F>
+  void run_to_its_end(const F& f) {
+    on_one_rank([&](dist::Communicator& group) {
+      SmallRun run(config_, data_, group, recorder_);
+      StepLoop loop = run.loop();
+      const TrainResult result = loop.run();
+      f(run, loop, result);
+    });
+  }
+  // Every activation is infinite, every weight finite.
+  static void overflow(SmallRun& run) {
+    std::fill_n(run.training.store().weights().data<float>(), run.training.store().size(), 1e38f);
+  }
+
+  support::TemporaryDirectory directory_;
+  Config config_ = small_config();
+  data::PreparedData data_ = small_data();
+  EventRecorder recorder_;
+};
+
+TEST_F(StepLoopTest, TellsItsEventsInOrder) {
+  config_.train.max_steps = 3;
+  config_.train.validate_every = 2;
+  config_.monitoring.layer_statistics_every = 2;
+
+  run_to_its_end([](SmallRun&, StepLoop&, const TrainResult&) {});
+
+  EXPECT_THAT(recorder_.events,
+              ElementsAre("state train",                                   //
+                          "layers 1 of 5 blocks", "step 1",                //
+                          "layers 2 of 5 blocks", "step 2",                //
+                          "state validate", "validated 2", "state train",  //
+                          "step 3",                                        //
+                          "state validate", "validated 3", "state train",  // the last one
+                          "state stopping", "state save", "saved 3", "state train"));
+}
+
+TEST_F(StepLoopTest, EndsAtTheLastStepWithItSaved) {
+  run_to_its_end([&](SmallRun& run, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.kind, StopKind::kCompleted);
+    EXPECT_EQ(result.reason, "reached train.max_steps 4");
+    ASSERT_TRUE(result.validation.has_value());
+    EXPECT_EQ(result.validation->step, 4);
+    EXPECT_EQ(loop.state().step, 4);
+    EXPECT_EQ(run.directory->newest_valid().checkpoint->manifest().step, 4);
+  });
+}
+
+TEST_F(StepLoopTest, EndsAfterTheLastEpoch) {
+  config_.train.max_steps = 0;
+  config_.train.max_epochs = 1;
+  const data::PairLengths lengths = data_.train.lengths();
+  const int64_t batches =
+      data::EpochPlan(lengths, config_.batch, config_.run.seed, 0).batch_count();
+
+  run_to_its_end([&](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.reason, "reached train.max_epochs 1");
+    EXPECT_EQ(loop.state().step, batches);
+    EXPECT_EQ(loop.state().sentences, data_.train.size());
+    EXPECT_EQ(loop.state().target_tokens, data_.train.target_tokens() + data_.train.size());
+    EXPECT_EQ(loop.state().source_tokens, data_.train.source_tokens() + data_.train.size());
+  });
+}
+
+TEST_F(StepLoopTest, ReportsWhatEveryStepDid) {
+  run_to_its_end([&](SmallRun& run, StepLoop&, const TrainResult&) {
+    ASSERT_THAT(recorder_.steps, SizeIs(4));
+    for (const StepRecord& record : recorder_.steps) {
+      const data::Batch batch = run.training.batch(record.step);
+      EXPECT_EQ(record.source_tokens, batch.source_tokens);
+      EXPECT_EQ(record.target_tokens, batch.target_tokens);
+      EXPECT_EQ(record.sentences, int64_t(batch.pairs.size()));
+      EXPECT_EQ(record.epoch, 0);
+      EXPECT_EQ(record.learning_rate, optim::learning_rate(config_.optimizer, record.step, 4));
+      EXPECT_GT(record.loss, record.nll / 2);
+      EXPECT_GT(record.gradient_norm, 0);
+      EXPECT_FALSE(record.is_skipped);
+      EXPECT_GT(record.step_seconds, record.optimizer_seconds);
+      EXPECT_GT(record.optimizer_seconds, 0);
+      EXPECT_GT(record.timing.backward_seconds, 0);
+      EXPECT_GT(record.flops_utilization, 0);
+      EXPECT_GT(record.memory_bytes, 0);
+      EXPECT_THAT(record.ranks, SizeIs(1));
+    }
+  });
+}
+
+TEST_F(StepLoopTest, TrainsTheSameWeightsOnTwoRanks) {
+  config_.dist.shard_optimizer = true;
+  config_.train.validate_every = 2;
+  const auto weights = [&](dist::Communicator& group) {
+    EventRecorder recorder;
+    SmallRun run(config_, data_, group, recorder);
+    (void)run.loop().run();
+    return floats(run.training.store().weights());
+  };
+  const std::vector<float> alone = on_ranks(1, weights);
+  std::filesystem::remove_all(directory_ / "checkpoints");
+
+  EXPECT_EQ(on_ranks(2, weights), alone);
+}
+
+TEST_F(StepLoopTest, GoesOnAsARunThatNeverStopped) {
+  config_.train.validate_every = 1;
+  std::vector<float> expected;
+  run_to_its_end([&](SmallRun& run, StepLoop&, const TrainResult&) {
+    expected = floats(run.training.store().weights());
+  });
+  std::filesystem::remove_all(directory_ / "checkpoints");
+  const std::vector<StepRecord> steps = std::exchange(recorder_.steps, {});
+
+  config_.train.max_steps = 2;
+  run_to_its_end([](SmallRun&, StepLoop&, const TrainResult&) {});
+  config_.train.max_steps = 4;
+  on_one_rank([&](dist::Communicator& group) {
+    SmallRun run(config_, data_, group, recorder_, 2);
+    TrainState state;
+    const checkpoint::SearchResult found = run.directory->newest_valid();
+    load_state(&*found.checkpoint, run.training.model, run.training.adam, run.training.sharding,
+               state, group);
+    StepLoop loop = run.loop(state);
+    (void)loop.run();
+
+    EXPECT_EQ(loop.state().validations, 4);
+    EXPECT_EQ(floats(run.training.store().weights()), expected);
+  });
+  ASSERT_EQ(recorder_.steps.size(), steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(recorder_.steps[i].loss, steps[i].loss);
+    EXPECT_EQ(recorder_.steps[i].learning_rate, steps[i].learning_rate);
+  }
+}
+
+TEST_F(StepLoopTest, SavesEveryFewSteps) {
+  config_.checkpoint.every_steps = 2;
+  config_.checkpoint.keep_last = 10;
+  config_.train.max_steps = 5;
+
+  run_to_its_end([](SmallRun& run, StepLoop&, const TrainResult&) {
+    std::vector<int64_t> steps;
+    for (const checkpoint::CheckpointEntry& entry : run.directory->list())
+      steps.push_back(entry.step);
+    EXPECT_THAT(steps, ElementsAre(5, 4, 2));
+  });
+}
+
+TEST_F(StepLoopTest, SavesTheBestStepWithItsValue) {
+  config_.checkpoint.keep_best = 1;
+  config_.train.validate_every = 2;
+  config_.train.max_steps = 3;
+
+  run_to_its_end([&](SmallRun& run, StepLoop& loop, const TrainResult&) {
+    EXPECT_EQ(loop.state().best_step, 2);
+    const auto best = checkpoint::Checkpoint::open(run.directory->path() / "step-00000002");
+    ASSERT_TRUE(best.manifest().metric.has_value());
+    EXPECT_EQ(best.manifest().metric->value, loop.state().best_value);
+  });
+}
+
+TEST_F(StepLoopTest, EndsWherePatienceIsAtItsEnd) {
+  config_.train.validate_every = 1;
+  config_.train.patience = 2;
+  config_.optimizer.learning_rate = config_.optimizer.warmup_start = 0;  // nothing gets better
+
+  run_to_its_end([](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.kind, StopKind::kCompleted);
+    EXPECT_EQ(result.reason,
+              "no better validation for 2 in a row (train.patience); best at step 1");
+    EXPECT_EQ(loop.state().step, 3);
+  });
+}
+
+// It steers nothing: a run that goes on later is as one that never stopped.
+TEST_F(StepLoopTest, DoesNotCountAValidationThatWasNotScheduled) {
+  run_to_its_end([&](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    EXPECT_THAT(recorder_.events, Contains("validated 4"));
+    EXPECT_EQ(result.validation->step, 4);
+    EXPECT_EQ(loop.state().validations, 0);
+    EXPECT_EQ(loop.state().verdict.validations, 0);
+  });
+}
+
+TEST_F(StepLoopTest, FailsWhereTheVerdictSaysSo) {
+  config_.train.validate_every = 2;
+  config_.verdict.after = 1;
+  data_.unigram_entropy = 0.01;  // whatever the loss, it is above
+
+  run_to_its_end([&](SmallRun& run, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.kind, StopKind::kFailed);
+    EXPECT_THAT(result.reason, StartsWith("plateau: "));
+    EXPECT_EQ(loop.state().step, 2);
+    EXPECT_EQ(loop.state().verdict.step, 2);
+    EXPECT_EQ(run.directory->newest_valid().checkpoint->manifest().step, 2);
+  });
+}
+
+TEST_F(StepLoopTest, FailsWhereTheLastValidationShowsIt) {
+  config_.verdict.after = 1;
+  data_.unigram_entropy = 0.01;
+
+  run_to_its_end([](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.kind, StopKind::kFailed);
+    EXPECT_EQ(loop.state().step, 4);
+    EXPECT_EQ(loop.state().verdict.status, 0) << "the state does not hear of it";
+  });
+}
+
+TEST_F(StepLoopTest, ReportsAndCountsAStepThatWasSkipped) {
+  config_.monitoring.layer_statistics_every = 1;
+  config_.train.max_steps = 3;
+  data_.valid.reset();
+  on_one_rank([&](dist::Communicator& group) {
+    SmallRun run(config_, data_, group, recorder_);
+    overflow(run);
+    const std::vector<float> before = floats(run.training.store().weights());
+    StepLoop loop = run.loop();
+
+    EXPECT_EQ(loop.run().kind, StopKind::kCompleted);
+
+    EXPECT_EQ(loop.state().step, 3);
+    EXPECT_EQ(loop.state().skipped, 3);
+    EXPECT_EQ(loop.state().verdict.nonfinite_steps, 3);
+    EXPECT_EQ(run.training.adam.updates(), 0);
+    EXPECT_EQ(floats(run.training.store().weights()), before);
+  });
+  ASSERT_THAT(recorder_.steps, SizeIs(3));
+  for (const StepRecord& record : recorder_.steps) {
+    EXPECT_TRUE(record.is_skipped);
+    EXPECT_EQ(record.learning_rate, optim::learning_rate(config_.optimizer, 1, 3));
+  }
+  EXPECT_THAT(recorder_.events,
+              ElementsAre("state train",                       //
+                          "skipped 1 for 5 blocks", "step 1",  //
+                          "skipped 2 for 5 blocks", "step 2",  //
+                          "skipped 3 for 5 blocks", "step 3",  //
+                          "state stopping", "state save", "saved 3", "state train"));
+}
+
+TEST_F(StepLoopTest, FailsAfterTenSkippedStepsInARow) {
+  config_.train.max_steps = 20;
+  data_.valid.reset();
+  on_one_rank([&](dist::Communicator& group) {
+    SmallRun run(config_, data_, group, recorder_);
+    overflow(run);
+    StepLoop loop = run.loop();
+
+    const TrainResult result = loop.run();
+
+    EXPECT_EQ(result.kind, StopKind::kFailed);
+    EXPECT_EQ(result.reason, "nan: The training loss was not finite at step 10 (10 in a row).");
+    EXPECT_EQ(loop.state().step, 10);
+  });
+}
+
+// Sends a signal at the end of a step.
+class Interrupter final : public EventRecorder {
+ public:
+  void step_done(const StepRecord& record) override {
+    if (record.step == 2) std::raise(SIGTERM);
+  }
+};
+
+using StepLoopDeathTest = StepLoopTest;
+
+// In a process of its own: once asked, a process goes on stopping.
+TEST_F(StepLoopDeathTest, StopsWithItsStepSavedWhenASignalAsksForIt) {
+  const auto train_and_tell = [&] {
+    install_signal_handlers(Stopping::kBetweenSteps);
+    on_one_rank([&](dist::Communicator& group) {
+      Interrupter interrupter;
+      SmallRun run(config_, data_, group, interrupter);
+      StepLoop loop = run.loop();
+      const TrainResult result = loop.run();
+      std::cerr << join(status_of(result.kind), ": ", result.reason, "; step ", loop.state().step,
+                        ", saved ", run.directory->newest_valid().checkpoint->manifest().step,
+                        ", validated: ", result.validation.has_value(), "\n")
+                << std::flush;
+      std::_Exit(exit_code_of(result.kind));
+    });
+  };
+
+  EXPECT_EXIT(train_and_tell(), ::testing::ExitedWithCode(75),
+              "interrupted: a signal asked for it; step 2, saved 2, validated: 0");
+}
+
+}  // namespace
+}  // namespace fathom::launcher

@@ -1,0 +1,218 @@
+#include "launcher/train/training_run.h"
+
+#include <filesystem>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/resolve.h"
+#include "launcher/config/load.h"
+#include "tests/core/data/data_support.h"
+#include "tests/dist/rank_threads.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_directory.h"
+
+namespace fathom::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using support::throws_with;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+class TrainingRunTest : public ::testing::Test {
+ protected:
+  TrainingRunTest() {
+    for (const char* split : {"train", "valid"})
+      for (const bool german : {false, true})
+        support::write_text(directory_ / join(split, german ? ".xx" : ".yy"),
+                            data::testing::sentences(60, german));
+    ::testing::internal::CaptureStderr();
+  }
+  ~TrainingRunTest() override {
+    if (is_capturing_) ::testing::internal::GetCapturedStderr();
+  }
+
+  [[nodiscard]] Config config(const std::vector<std::string>& changes = {},
+                              const std::string& run = "run") const {
+    std::vector<std::string> keys = {
+        "run.directory=" + (directory_ / run).string(),
+        "data.train=" + (directory_ / "train").string(),
+        "data.valid=" + (directory_ / "valid").string(),
+        "data.directory=" + (directory_ / "prepared").string(),
+    };
+    keys.insert(keys.end(), changes.begin(), changes.end());
+    return parse_config(R"(
+model: {depth: E1D1, width: 8, ffn_width: 12, heads: 2}
+data: {source: xx, target: yy, vocabulary_size: 90, max_length: 80}
+batch: {tokens: 200, micro_tokens: 100, shards: 4}
+train: {max_steps: 3, validate_every: 2, threads: 1, device: reference}
+monitoring: {listen: "off"}
+verdict: {after: 1000000}
+)",
+                        "c.yaml", "small", keys);
+  }
+
+  // As `fathom train` does it; where an earlier start has ended the run, that end.
+  struct Trained {
+    TrainResult result;
+    int64_t first_step = -1;  // before the first one of this start; -1: there was nothing to do
+  };
+  static Trained train(const Config& config, const RunOptions& options = {}, int ranks = 1) {
+    Trained out;
+    dist::run_ranks(ranks, [&](dist::Communicator& group) {
+      Trained mine;
+      TrainingRun run(config, options, group);
+      if (const std::optional<TrainResult> end = run.earlier_end()) {
+        mine.result = *end;
+      } else {
+        run.open();
+        mine.first_step = run.loop().state().step;
+        mine.result = run.loop().run();
+        run.finish(mine.result);
+      }
+      if (group.rank() == 0) out = mine;
+    });
+    return out;
+  }
+
+  [[nodiscard]] nlohmann::json result(const std::string& run = "run") const {
+    return nlohmann::json::parse(support::read_text(directory_ / run / "result.json"));
+  }
+  // By array; equal hashes are equal bits.
+  [[nodiscard]] std::map<std::string, std::string> hashes(const std::string& run) const {
+    std::map<std::string, std::string> out;
+    const checkpoint::Checkpoint checkpoint = checkpoint::open_checkpoint(directory_ / run);
+    for (const checkpoint::ArrayInfo& info : checkpoint.manifest().arrays)
+      out[info.name] = info.hash;
+    return out;
+  }
+  std::string said() {
+    is_capturing_ = false;
+    return ::testing::internal::GetCapturedStderr();
+  }
+
+  support::TemporaryDirectory directory_;
+  bool is_capturing_ = true;
+};
+
+TEST_F(TrainingRunTest, TrainsAndSaysHowItEnded) {
+  const Trained trained = train(config());
+
+  EXPECT_EQ(trained.result.kind, StopKind::kCompleted);
+  EXPECT_EQ(trained.first_step, 0);
+  EXPECT_EQ(result().at("status"), "completed");
+  EXPECT_EQ(result().at("step"), 3);
+  EXPECT_TRUE(result().contains("validation_loss"));
+  EXPECT_THAT(support::read_text(directory_ / "run" / "config.yaml"), HasSubstr("max_steps: 3"));
+  EXPECT_TRUE(fs::exists(directory_ / "run" / "tokenizer.model"));
+  EXPECT_TRUE(fs::exists(directory_ / "run" / "metrics.jsonl"));
+  EXPECT_FALSE(fs::exists(directory_ / "run" / "trace.json"));
+  const checkpoint::Manifest manifest = checkpoint::open_checkpoint(directory_ / "run").manifest();
+  EXPECT_EQ(manifest.step, 3);
+  EXPECT_EQ(manifest.attempt, 1);
+  EXPECT_THAT(manifest.provenance, HasSubstr("\"numerics\""));
+  EXPECT_THAT(said(), EndsWith("fathom train: completed at step 3: reached train.max_steps 3\n"));
+}
+
+TEST_F(TrainingRunTest, ThatIsCompleteHasNothingLeftToDo) {
+  (void)train(config());
+  fs::remove(directory_ / "run" / "result.json");
+
+  const Trained again = train(config());
+
+  EXPECT_EQ(again.first_step, -1);
+  EXPECT_EQ(again.result.kind, StopKind::kCompleted);
+  EXPECT_EQ(again.result.reason, "reached train.max_steps 3");
+  EXPECT_THAT(said(), HasSubstr("already complete at step 3; raise train.max_steps"));
+}
+
+TEST_F(TrainingRunTest, GoesOnWhereMoreIsAskedFor) {
+  (void)train(config());
+
+  const Trained again = train(config({"train.max_steps=5"}));
+
+  EXPECT_EQ(again.first_step, 3);
+  EXPECT_EQ(result().at("step"), 5);
+  EXPECT_EQ(checkpoint::open_checkpoint(directory_ / "run").manifest().attempt, 2);
+  EXPECT_THAT(said(), HasSubstr("resumed from step 3, "));
+}
+
+TEST_F(TrainingRunTest, TrainsTheSameBitsOnTwoRanks) {
+  (void)train(config({}, "one"));
+  (void)train(config({"dist.shard_optimizer=true"}, "two"), {}, 2);
+
+  EXPECT_EQ(hashes("two"), hashes("one"));
+}
+
+TEST_F(TrainingRunTest, ThatHasFailedStaysFailed) {
+  const Config failing =
+      config({"verdict.after=1", "optimizer.learning_rate=1e-9", "optimizer.warmup_start=0"});
+
+  const Trained first = train(failing);
+  const Trained again = train(failing);
+
+  EXPECT_EQ(first.result.kind, StopKind::kFailed);
+  EXPECT_EQ(result().at("status"), "failed");
+  EXPECT_EQ(again.first_step, -1);
+  EXPECT_EQ(again.result.kind, StopKind::kFailed);
+  EXPECT_EQ(again.result.reason, first.result.reason);
+  EXPECT_THAT(said(), EndsWith("fathom train: failed at step 2: " + first.result.reason + "\n"));
+}
+
+TEST_F(TrainingRunTest, SaysWhichErrorEndedIt) {
+  dist::run_ranks(1, [&](dist::Communicator& group) {
+    TrainingRun run(config(), {}, group);
+    run.open();
+
+    run.abandon("the disk is full");
+  });
+
+  EXPECT_EQ(result().at("status"), "stopped");
+  EXPECT_EQ(result().at("reason"), "the disk is full");
+}
+
+TEST_F(TrainingRunTest, BeginsFromAnotherRunsWeights) {
+  (void)train(config({}, "first"));
+  RunOptions options;
+  options.init_from = directory_ / "first";
+
+  const Trained trained = train(
+      config({"optimizer.learning_rate=1e-12", "optimizer.warmup_start=0"}, "second"), options);
+
+  EXPECT_EQ(trained.first_step, 0);
+  const auto weights = [&](const std::string& run) {
+    const checkpoint::Checkpoint checkpoint = checkpoint::open_checkpoint(directory_ / run);
+    return checkpoint.values(*checkpoint.find("model/embedding.weight"));
+  };
+  const std::vector<double> first = weights("first"), second = weights("second");
+  for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(first[i], second[i], 1e-6);
+}
+
+TEST_F(TrainingRunTest, WritesATraceWhereAProfileIsAskedFor) {
+  RunOptions options;
+  options.profile = true;
+
+  (void)train(config(), options);
+
+  EXPECT_TRUE(fs::exists(directory_ / "run" / "trace.json"));
+  EXPECT_THAT(said(), HasSubstr("profile: steps 2 to 3; "));
+}
+
+TEST_F(TrainingRunTest, RefusesMoreRanksThanShardsBeforeItMakesAFile) {
+  EXPECT_TRUE(throws_with<InvalidArgument>(
+      "batch.shards: 4 virtual shards cannot be shared out over 5 ranks",
+      [&] { (void)train(config(), {}, 5); }));
+  EXPECT_FALSE(fs::exists(directory_ / "run"));
+}
+
+TEST_F(TrainingRunTest, RefusesMoreSeriesThanAllowed) {
+  EXPECT_TRUE(
+      throws_with<InvalidArgument>("monitoring.max_series: got 10, but 5 blocks on 1 ranks",
+                                   [&] { (void)train(config({"monitoring.max_series=10"})); }));
+  EXPECT_FALSE(fs::exists(directory_ / "run"));
+}
+
+}  // namespace
+}  // namespace fathom::launcher
