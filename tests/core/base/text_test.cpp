@@ -52,6 +52,23 @@ TEST(Utf8, NeverLooksBeyondTheEnd) {
   EXPECT_EQ(find_invalid_utf8(""), std::string_view::npos);
 }
 
+TEST(Printable, IsEverythingButControlCharactersAndBrokenBytes) {
+  EXPECT_EQ(find_unprintable(" ~\xC2\xA0\xC3\xA9\xF0\x9F\x98\x80"), std::string_view::npos);
+  EXPECT_EQ(find_unprintable(""), std::string_view::npos);
+  for (const std::string_view bad :
+       {"\0"sv, "\t"sv, "\x1F"sv, "\x7F"sv, "\xC2\x80"sv, "\xC2\x9F"sv, "\xC2"sv, "\xFF"sv})
+    EXPECT_EQ(find_unprintable("a" + std::string(bad) + "b"), 1u) << bad;
+  EXPECT_EQ(find_unprintable("a\tb\n\x7F", "\n\t"), 4u);
+}
+
+TEST(Printable, TextOfAMessageIsShort) {
+  EXPECT_EQ(printable("a\nb\x1b[31m\xFF"), "a?b?[31m?");
+  EXPECT_EQ(printable("\xC2\x85\xC3\xA9"), "?\xC3\xA9");
+  EXPECT_EQ(printable(std::string(60, 'x')), std::string(60, 'x'));
+  EXPECT_EQ(printable(std::string(61, 'x')), std::string(60, 'x') + "...");
+  EXPECT_EQ(printable(std::string(59, 'x') + "\xC3\xA9"), std::string(59, 'x') + "...");
+}
+
 TEST(AsText, IsTheSameBytes) {
   const std::string text("a\0b", 3);
   EXPECT_EQ(as_text(std::as_bytes(std::span(text))), text);
