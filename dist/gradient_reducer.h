@@ -27,30 +27,9 @@
 #include "core/tensor/device.h"
 #include "dist/communicator.h"
 #include "dist/ownership.h"
+#include "dist/reducer_options.h"
 
 namespace fathom::dist {
-
-enum class Reduction {
-  kTree,  // fixed summation tree: all-to-all of segments, ordered sum
-  kFast,  // a rank's shards accumulate in one buffer, then reduce-scatter or all-reduce
-};
-
-enum class Outcome {
-  kOwned,  // the sum of what a rank owns
-  kWhole,  // all of it on every rank: gathered (tree), by an all-reduce (fast)
-};
-
-enum class Overlap {
-  kOff,  // everything is reduced in finish(), on the compute context
-  kOn,   // complete buckets are reduced on the communication context (with one rank: like kOff)
-};
-
-struct ReducerOptions {
-  Reduction reduction = Reduction::kTree;
-  Overlap overlap = Overlap::kOff;
-  Outcome outcome = Outcome::kWhole;
-  int shards = 8;  // V, at least the number of ranks
-};
 
 // What a reducer allocates on a rank, in elements.
 struct ReducerMemory {
