@@ -77,23 +77,16 @@ Deal deal(const PairLengths& lengths, std::span<const int64_t> pairs, int64_t sh
 
 int64_t resolved_shards(const BatchConfig& config) {
   check_keys(config);
-  const int64_t least = (config.tokens + config.micro_tokens - 1) / config.micro_tokens;
-  const int64_t shards = config.shards > 0
-                             ? config.shards
-                             : std::max<int64_t>(8, int64_t(std::bit_ceil(uint64_t(least))));
+  const int64_t by_default =
+      std::max<int64_t>(8, int64_t(std::bit_ceil(uint64_t(fewest_shards(config)))));
+  const int64_t shards = config.shards > 0 ? config.shards : by_default;
   require(shards <= kMostShards, "batch plan: batch.shards is ", shards, ", the most is ",
           kMostShards, "; lower it, or raise batch.micro_tokens");
   return shards;
 }
 
-void check_shards_fit(const BatchConfig& config) {
-  const int64_t shards = resolved_shards(config);
-  const int64_t least = (config.tokens + config.micro_tokens - 1) / config.micro_tokens;
-  require(shards >= least, "batch plan: batch.tokens ", config.tokens, " in batch.shards ", shards,
-          " shards is more than batch.micro_tokens ", config.micro_tokens,
-          " each, but under dist.reduction: tree a shard is one forward and backward; set "
-          "batch.shards to at least ",
-          least, " or batch.micro_tokens to at least ", (config.tokens + shards - 1) / shards);
+int64_t fewest_shards(const BatchConfig& config) {
+  return (config.tokens + config.micro_tokens - 1) / config.micro_tokens;
 }
 
 EpochPlan::EpochPlan(const PairLengths& lengths, const BatchConfig& config, uint64_t seed,

@@ -26,10 +26,9 @@ struct Batch {
 // batch.shards, or its default: max(8, the power of two >= tokens / micro_tokens).
 [[nodiscard]] int64_t resolved_shards(const BatchConfig& config);
 
-// For `dist.reduction: tree`, where a shard is one forward and backward. InvalidArgument naming
-// batch.tokens, batch.shards and batch.micro_tokens unless tokens <= shards * micro_tokens; then
-// no shard of any EpochPlan is over micro_tokens.
-void check_shards_fit(const BatchConfig& config);
+// The fewest shards with which no shard of any EpochPlan is over micro_tokens, as it must be under
+// `dist.reduction: tree`, where a shard is one forward and backward.
+[[nodiscard]] int64_t fewest_shards(const BatchConfig& config);
 
 class EpochPlan {
  public:

@@ -1,9 +1,9 @@
-// The shape of a model, as the `model` section of a config gives it. Plain data; checked by
-// `launcher/config`, used by `core/model`.
+// The shape of a model, as the `model` section of a config gives it. Plain data.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace fathom::model {
@@ -17,8 +17,8 @@ struct ModelConfig {
   ModelKind kind = ModelKind::kEncoderDecoder;
   int encoder_layers = 6;  // 0 in a decoder-only model
   int decoder_layers = 6;
-  std::string topology = "residual";                    // a name in core/topology/registry.h
-  std::map<std::string, std::string> topology_options;  // per topology: alpha, scale, dual_start
+  std::string topology = "residual";                         // a name in core/topology/registry.h
+  std::map<std::string, std::string> topology_options = {};  // per topology: alpha, scale
   int64_t width = 256;
   int64_t ffn_width = 1024;
   int64_t heads = 4;
@@ -31,6 +31,19 @@ struct ModelConfig {
   bool recompute_activations = false;  // a layer's activations are made again in backward
   int64_t vocabulary_size = 0;         // entries; set from the tokenizer
 };
+
+// A value that the others rule out.
+struct Contradiction {
+  std::string key;  // "model.heads"
+  int64_t value = 0;
+  std::string allowed;  // "a divisor of model.width (256)"
+  // Another key that could change instead, where there is one.
+  std::string other = {};
+  std::string other_allowed = {};
+};
+
+// The first one of a model whose values are each within their range.
+[[nodiscard]] std::optional<Contradiction> find_contradiction(const ModelConfig& model);
 
 // Sublayers with their residual connections, of both stacks.
 [[nodiscard]] inline int64_t block_count(const ModelConfig& model) {

@@ -32,15 +32,19 @@ std::string TopologyOption::allowed() const {
   return list;
 }
 
+const TopologyOption* find_option(const std::vector<TopologyOption>& known, std::string_view name) {
+  const auto found = std::ranges::find(known, name, &TopologyOption::name);
+  return found == known.end() ? nullptr : &*found;
+}
+
 TopologyOptions::TopologyOptions(const std::string& topology,
                                  const std::vector<TopologyOption>& known,
                                  const std::map<std::string, std::string>& given) {
   for (const TopologyOption& option : known) values_[option.name] = option.default_value;
   for (const auto& entry : given) {
     const std::string& name = entry.first;
-    const auto option = std::find_if(known.begin(), known.end(),
-                                     [&](const TopologyOption& o) { return o.name == name; });
-    require(option != known.end(), "model.topology_options.", name, ": topology ", topology,
+    const TopologyOption* option = find_option(known, name);
+    require(option != nullptr, "model.topology_options.", name, ": topology ", topology,
             " has no such option");
     require(option->accepts(entry.second), "model.topology_options.", name, ": got ", entry.second,
             ", allowed ", option->allowed());

@@ -22,6 +22,10 @@ struct TopologyOption {
   [[nodiscard]] std::string allowed() const;  // "number > 0", "one of embedding, zero"
 };
 
+// nullptr: there is none of this name.
+[[nodiscard]] const TopologyOption* find_option(const std::vector<TopologyOption>& known,
+                                                std::string_view name);
+
 // The value of every option of one topology: what was given, else the default.
 class TopologyOptions {
  public:

@@ -34,7 +34,6 @@ Config resolved(Config config, int ranks) {
   require(ranks <= config.batch.shards, "batch.shards: ", config.batch.shards,
           " virtual shards cannot be shared out over ", ranks,
           " ranks; start at most that many, or raise batch.shards");
-  if (config.dist.reduction == Reduction::kTree) data::check_shards_fit(config.batch);
   check_series(config, ranks);
   return config;
 }

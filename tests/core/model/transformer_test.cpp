@@ -116,8 +116,8 @@ TEST(Transformer, RefusesAConfigNoModelCanHave) {
 
   EXPECT_TRUE(refuses("a vocabulary of 1", [](auto& c) { c.vocabulary_size = 1; }));
   EXPECT_TRUE(refuses("model.width: got 15", [](auto& c) { c.width = 15; }));
-  EXPECT_TRUE(
-      refuses("model.heads: 5 heads do not divide model.width 12", [](auto& c) { c.heads = 5; }));
+  EXPECT_TRUE(refuses("model.heads: got 5, allowed a divisor of model.width (12)",
+                      [](auto& c) { c.heads = 5; }));
   EXPECT_TRUE(refuses("decoder_layers", [](auto& c) { c.decoder_layers = 0; }));
   EXPECT_TRUE(refuses("model.encoder_layers: got 0", [](auto& c) { c.encoder_layers = 0; }));
   EXPECT_TRUE(
