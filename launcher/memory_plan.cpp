@@ -15,7 +15,7 @@ RankMemory memory_of(const Config& config, const dist::Ownership& ownership, int
                      int64_t element_bytes) {
   const bool is_sharded = config.dist.shard_optimizer && ownership.ranks() > 1;
   const dist::ReducerOptions reducer = {
-      .reduction = reduction_of(config.dist),
+      .reduction = config.dist.reduction,
       .outcome = is_sharded ? dist::Outcome::kOwned : dist::Outcome::kWhole,
       .shards = int(config.batch.shards)};
   const dist::ReducerMemory gradients = dist::reducer_memory(reducer, ownership, rank);

@@ -13,8 +13,8 @@ struct Rule {
 };
 
 Rule rule_at(const OptimizerConfig& c, int64_t t, double learning_rate) {
-  const double correction1 = 1 - std::pow(c.beta1, double(t));
-  const double correction2 = 1 - std::pow(c.beta2, double(t));
+  const double correction1 = 1 - std::pow(c.betas[0], double(t));
+  const double correction2 = 1 - std::pow(c.betas[1], double(t));
   const double decay = learning_rate * c.weight_decay;
   if (c.epsilon_mode == EpsilonMode::kFairseq)
     return {learning_rate * std::sqrt(correction2) / correction1, 1, decay};
@@ -46,8 +46,8 @@ void Adam::step(const Tensor& gradient, const Tensor& control, double learning_r
                                                            .m = m_.columns(at, range.count),
                                                            .v = v_.columns(at, range.count),
                                                            .control = control,
-                                                           .beta1 = config_.beta1,
-                                                           .beta2 = config_.beta2,
+                                                           .beta1 = config_.betas[0],
+                                                           .beta2 = config_.betas[1],
                                                            .epsilon = config_.epsilon,
                                                            .rate = rule.rate,
                                                            .root = rule.root,

@@ -1,6 +1,7 @@
 // The `optimizer` section of a config. Plain data.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace fathom::optim {
@@ -21,8 +22,7 @@ enum class Schedule {
 
 struct OptimizerConfig {
   double learning_rate = 5e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.98;
+  std::array<double, 2> betas = {0.9, 0.98};
   double epsilon = 1e-8;
   EpsilonMode epsilon_mode = EpsilonMode::kFairseq;
   double weight_decay = 0;  // decoupled

@@ -1,15 +1,16 @@
-// Everything a run is told, as plain data: one struct per section of the YAML file. `schema.h` has
-// the table of keys that fill it, `load.h` reads it, `show.h` writes it back.
-// Ranges and meanings stand in the table (and, made from it, in docs/configuration.md); here only
-// units, and what 0 means.
+// Everything that a run is configured with, as plain data: one struct per section of the YAML file,
+// each field with its default. Ranges and meanings stand in the table of keys (keys.cpp) and, made
+// from it, in docs/configuration.md; here only units, and what 0 means.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/data/config.h"
 #include "core/model/config.h"
 #include "core/optim/config.h"
+#include "dist/reducer_options.h"
 
 namespace fathom::launcher {
 
@@ -17,8 +18,6 @@ enum class BestMetric { kLoss, kBleu };
 enum class Precision { kFp32, kFp64, kBf16 };
 enum class DeviceChoice { kAuto, kCpu, kCuda, kReference };
 enum class Backend { kAuto, kMpi, kNccl };
-enum class Reduction { kTree, kFast };
-enum class Overlap { kAuto, kOn, kOff };
 enum class Detail { kRun, kBlock };
 
 struct RunConfig {
@@ -40,9 +39,9 @@ struct TrainConfig {
 
 struct DistConfig {
   Backend backend = Backend::kAuto;
-  Reduction reduction = Reduction::kTree;
-  Overlap overlap = Overlap::kAuto;
-  double bucket_mb = 1;  // MiB
+  dist::Reduction reduction = dist::Reduction::kTree;
+  std::optional<dist::Overlap> overlap;  // none: where a rank has a spare core
+  double bucket_mb = 1;                  // MiB
   bool shard_optimizer = false;
   double timeout_seconds = 300;
 };

@@ -1,14 +1,15 @@
 #include "launcher/config/document.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "launcher/config/schema.h"
-#include "launcher/config/show.h"
 
 namespace fathom::launcher {
-
 namespace {
 
 constexpr std::string_view kPreamble = R"(# Configuration
@@ -44,9 +45,7 @@ std::string default_of(const Key& key) {
   return key.get(Config{}).value_or("-");
 }
 
-std::string section_of(const Key& key) { return key.name.substr(0, key.name.find('.')); }
-
-// A value that the contract has and this program does not is said where the value is listed.
+// A value that the contract has and this program does not is marked where the value is listed.
 std::string allowed_of(const Key& key) {
   std::string text = key.allowed;
   for (const NotAvailable& missing : key.not_available)
@@ -62,35 +61,31 @@ std::string cell(std::string text) {
 }  // namespace
 
 std::string keys_as_text() {
-  std::vector<std::vector<std::string>> rows = {{"key", "type", "default", "allowed", "meaning"}};
+  std::vector<std::array<std::string, 5>> rows = {{"key", "type", "default", "allowed", "meaning"}};
   for (const Key& key : schema())
     rows.push_back({key.name, key.type, default_of(key), allowed_of(key), key.meaning});
-  std::vector<size_t> widths(rows[0].size());
+  std::array<size_t, 5> widths = {};  // of the last column it stays 0
   for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-
+    for (size_t i = 0; i < 4; ++i) widths[i] = std::max(widths[i], row[i].size() + 2);
   std::string out;
   for (const auto& row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i)
-      out += row[i] + std::string(widths[i] + 2 - row[i].size(), ' ');
-    out += row.back() + "\n";
+    for (size_t i = 0; i < 5; ++i) out += fmt::format("{:<{}}", row[i], widths[i]);
+    out += "\n";
   }
   return out;
 }
 
 std::string keys_as_markdown() {
-  std::string out(kPreamble);
-  std::string section;
+  constexpr auto* kHeader = "| key | type | default | allowed | meaning | resume |\n";
+  std::string out(kPreamble), section;
   for (const Key& key : schema()) {
-    if (section_of(key) != section) {
-      section = section_of(key);
-      out +=
-          "\n## " + section +
-          "\n\n| key | type | default | allowed | meaning | resume |\n|---|---|---|---|---|---|\n";
+    if (section_of(key.name) != section) {
+      section = section_of(key.name);
+      out += fmt::format("\n## {}\n\n{}|---|---|---|---|---|---|\n", section, kHeader);
     }
-    out += "| `" + key.name + "` | " + key.type + " | `" + default_of(key) + "` | " +
-           cell(allowed_of(key)) + " | " + cell(key.meaning) + " | " +
-           (resume_allowed(key.name) ? "may change" : "fixed") + " |\n";
+    const bool is_free = key.may_change == MayChange::kFreely;
+    out += fmt::format("| `{}` | {} | `{}` | {} | {} | {} |\n", key.name, key.type, default_of(key),
+                       cell(allowed_of(key)), cell(key.meaning), is_free ? "may change" : "fixed");
   }
   return out;
 }

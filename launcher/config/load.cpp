@@ -2,92 +2,80 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
+#include "launcher/config/nearest.h"
 #include "launcher/config/resolve.h"
 #include "launcher/config/schema.h"
 #include "launcher/config/yaml.h"
 
 namespace fathom::launcher {
-
 namespace {
 
-// A key with the value that won.
-struct Setting {
-  YamlNode value;
-  Origin origin;
-};
-using Settings = std::map<std::string, Setting, std::less<>>;
+using Kind = YamlNode::Kind;
 
-std::string joined(const std::vector<std::string>& words) {
+std::string listed(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::vector<std::string> sections() {
-  std::vector<std::string> names;
-  for (const Key& key : schema()) {
-    const std::string section = key.name.substr(0, key.name.find('.'));
-    if (names.empty() || names.back() != section) names.push_back(section);
-  }
-  return names;
+std::string hint(const std::optional<std::string>& meant) {
+  return meant ? "; did you mean " + *meant : "";
 }
 
 std::string described(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::kNull:
-      return "nothing";
-    case YamlNode::Kind::kList:
-      return join("a list of ", node.items.size());
-    case YamlNode::Kind::kMap:
-      return "a map";
-    case YamlNode::Kind::kScalar:
-      break;
-  }
-  return node.quoted || node.text.empty() ? "'" + printable(node.text) + "'" : printable(node.text);
+  if (node.kind == Kind::kNull) return "nothing";
+  if (node.kind == Kind::kMap) return "a map";
+  if (node.kind == Kind::kList) return join("a list of ", node.items.size());
+  const bool shows_quotes = node.quoted || node.text.empty();
+  return shows_quotes ? "'" + printable(node.text) + "'" : printable(node.text);
 }
 
 [[noreturn]] void refuse_unknown(const std::string& place, const std::string& name) {
   const std::string head = place + ": " + printable(name) + ": unknown key";
-  if (const auto meant = nearest_key(name)) fail(head, "; did you mean ", *meant);
+  if (const auto meant = nearest_key(name)) fail(head, hint(meant));
   for (std::string section = name; section.find('.') != section.npos;) {
     section.resize(section.rfind('.'));
     if (const auto below = keys_below(section); !below.empty())
-      fail(head, ", allowed in ", section, ": ", joined(below));
+      fail(head, ", allowed in ", section, ": ", listed(below));
   }
   const auto meant = nearest(name, sections());
-  fail(head, meant ? "; did you mean " + *meant : ", allowed sections: " + joined(sections()));
+  fail(head, meant ? hint(meant) : ", allowed sections: " + listed(sections()));
 }
 
 // Walks down to the leaves and enters each into `settings`; a later one replaces an earlier.
-void collect(const YamlNode& node, const std::string& name, const Origin& origin,
+void collect(const YamlNode& node, const std::string& name, Strength strength,
              const std::string& source, Settings& settings) {
+  const auto place_of = [&](const YamlNode& at) {
+    return strength == Strength::kFile ? join(source, ":", at.line) : source;
+  };
+  const std::string place = place_of(node);
   if (find_key(name)) {
-    settings.insert_or_assign(name, Setting{.value = node, .origin = origin});
+    settings.insert_or_assign(name, Setting{node, strength, place});
     return;
   }
   const bool is_root = name.empty();
-  if (!is_root && keys_below(name).empty()) refuse_unknown(origin.place, name);
-  if (node.kind == YamlNode::Kind::kNull && origin.strength == Strength::kFile) return;
-  if (node.kind != YamlNode::Kind::kMap)
-    fail(origin.place, ": ", is_root ? "" : name + ": ", "got ", described(node),
-         ", allowed a map of ",
-         is_root ? "sections: " : "keys: ", joined(is_root ? sections() : keys_below(name)));
+  const std::vector<std::string> below = is_root ? sections() : keys_below(name);
+  if (below.empty()) refuse_unknown(place, name);
+  if (node.kind == Kind::kNull && strength == Strength::kFile) return;
+  require(node.kind == Kind::kMap, place, ": ", is_root ? "" : name + ": ", "got ", described(node),
+          ", allowed a map of ", is_root ? "sections: " : "keys: ", listed(below));
   for (const YamlNode& item : node.items) {
+    require(!item.key.empty(), place_of(item), ": an empty key");
     const std::string path = is_root ? item.key : name + "." + item.key;
-    Origin own = origin;
-    if (origin.strength == Strength::kFile) own.place = join(source, ":", item.line);
-    require(!item.key.empty(), own.place, ": an empty key");
     // A second spelling of a key would get past the check for duplicates.
-    const bool exists = find_key(path) != nullptr || !keys_below(path).empty();
-    require(!exists || item.key.find('.') == item.key.npos, own.place, ": ", path,
+    const bool has_point = item.key.find('.') != item.key.npos;
+    const bool is_known = find_key(path) != nullptr || !keys_below(path).empty();
+    require(!has_point || !is_known, place_of(item), ": ", path,
             ": a point in a key, allowed are nested maps: ", path.substr(0, path.rfind('.')), ": {",
             path.substr(path.rfind('.') + 1), ": ...}");
-    collect(item, path, own, source, settings);
+    collect(item, path, strength, source, settings);
   }
 }
 
@@ -98,53 +86,44 @@ void collect_override(const std::string& word, Settings& settings) {
   const size_t equals = word.find('=');
   require(equals != word.npos && equals > 0, place, ": got ", printable(word),
           ", allowed key=value");
-  const std::string name = word.substr(0, equals);
-  const std::string text = word.substr(equals + 1);
+  const std::string name = word.substr(0, equals), text = word.substr(equals + 1);
   const bool is_yaml = !text.empty() && std::strchr("'\"[{", text[0]) != nullptr;
   require(is_yaml || text.size() <= kMaxConfigBytes, place, ": ", printable(name), ": too long");
-  YamlNode node = {.kind = YamlNode::Kind::kScalar, .text = text};
-  if (is_yaml) node = read_yaml(text, place + ": " + printable(name));
-  collect(node, name, {.strength = Strength::kCommandLine, .place = place}, place, settings);
+  const YamlNode plain = {.kind = Kind::kScalar, .text = text};
+  collect(is_yaml ? read_yaml(text, place + ": " + printable(name)) : plain, name,
+          Strength::kCommandLine, place, settings);
 }
 
 void apply(const std::string& name, const Setting& setting, Config& config) {
   const Key& key = *find_key(name);
   const YamlNode& value = setting.value;
-  const std::string place = setting.origin.place + ": " + name + ": ";
-  if (value.kind == YamlNode::Kind::kScalar)
-    for (const NotAvailable& missing : key.not_available)
-      if (value.text == missing.value)
-        fail(place, "got ", missing.value, ", which is not available: ", missing.reason);
+  for (const NotAvailable& missing : key.not_available)
+    require(!value.is_scalar() || value.text != missing.value, setting.place, ": ", name, ": got ",
+            missing.value, ", which is not available: ", missing.reason);
   if (key.set(config, value)) return;
-  const auto meant = nearest(value.text, key.choices);
-  fail(place, "got ", described(value), ", allowed ", key.allowed,
-       meant ? "; did you mean " + *meant : "");
+  fail(setting.place, ": ", name, ": got ", described(value), ", allowed ", key.allowed,
+       hint(nearest(value.text, key.choices)));
 }
 
 // `model.depth` stands for two keys: it replaces weaker ones and must agree with its equals.
 void replace_depth(Settings& settings) {
-  const auto found = settings.find("model.depth");
-  if (found == settings.end()) return;
-  const Setting depth = found->second;
+  const auto found = settings.extract("model.depth");
+  if (!found) return;
+  const Setting& depth = found.mapped();
   Config config;
   apply("model.depth", depth, config);
   for (const std::string name : {"model.encoder_layers", "model.decoder_layers"}) {
     const std::string implied = value_of(config, name);
-    const auto own = settings.find(name);
-    const bool holds =
-        own != settings.end() && own->second.origin.strength >= depth.origin.strength;
-    if (holds && own->second.origin.strength == depth.origin.strength) {
-      Config stated;
-      apply(name, own->second, stated);
-      require(value_of(stated, name) == implied, own->second.origin.place, ": ", name, ": got ",
-              value_of(stated, name), ", allowed ", implied, " with model.depth ", depth.value.text,
-              "; give one of the two");
-    }
-    if (holds) continue;
-    const YamlNode value = {.kind = YamlNode::Kind::kScalar, .text = implied};
-    settings.insert_or_assign(name, Setting{.value = value, .origin = depth.origin});
+    const YamlNode value = {.kind = Kind::kScalar, .text = implied};
+    Setting& own = settings.try_emplace(name).first->second;
+    if (own.strength < depth.strength) own = {value, depth.strength, depth.place};
+    if (own.strength > depth.strength) continue;
+    Config stated;
+    apply(name, own, stated);
+    require(value_of(stated, name) == implied, own.place, ": ", name, ": got ",
+            value_of(stated, name), ", allowed ", implied, " with model.depth ", depth.value.text,
+            "; give one of the two");
   }
-  settings.erase("model.depth");
 }
 
 std::string read_config(const std::filesystem::path& path) {
@@ -168,26 +147,15 @@ std::string read_config(const std::filesystem::path& path) {
 Config parse_config(std::string_view text, const std::string& source,
                     const std::string& default_name, const std::vector<std::string>& overrides) {
   Settings settings;
-  const YamlNode root = read_yaml(text, source);
-  collect(root, "", {.strength = Strength::kFile, .place = join(source, ":", root.line)}, source,
-          settings);
+  collect(read_yaml(text, source), "", Strength::kFile, source, settings);
   for (const std::string& word : overrides) collect_override(word, settings);
   replace_depth(settings);
-
   // Not a value anyone wrote: refused like one, but at no line.
-  if (!settings.contains("run.name")) {
-    const YamlNode name = {.kind = YamlNode::Kind::kScalar, .text = default_name};
-    settings.emplace(
-        "run.name",
-        Setting{.value = name, .origin = {.strength = Strength::kDefault, .place = source}});
-  }
+  const YamlNode name = {.kind = Kind::kScalar, .text = default_name};
+  settings.try_emplace("run.name", Setting{name, Strength::kDefault, source});
   Config config;
-  Origins origins;
-  for (const auto& [name, setting] : settings) {
-    apply(name, setting, config);
-    if (setting.origin.strength != Strength::kDefault) origins.emplace(name, setting.origin);
-  }
-  resolve(config, origins, source);
+  for (const auto& [key, setting] : settings) apply(key, setting, config);
+  resolve(config, settings, source);
   return config;
 }
 

@@ -10,20 +10,23 @@
 #include <string>
 
 #include "launcher/config/config.h"
+#include "launcher/config/yaml.h"
 
 namespace fathom::launcher {
 
 enum class Strength { kDefault, kFile, kCommandLine };
 
-struct Origin {
+// The value of a key that won, and where it was given.
+struct Setting {
+  YamlNode value = {};
   Strength strength = Strength::kDefault;
   std::string place;  // "FILE:LINE" or "command line"
 };
 
-// Where each given key was given; keys left at their default are absent.
-using Origins = std::map<std::string, Origin, std::less<>>;
+// By key; those left at their default are absent.
+using Settings = std::map<std::string, Setting, std::less<>>;
 
 // Throws InvalidArgument at the place of the key that has to change.
-void resolve(Config& config, const Origins& origins, const std::string& source);
+void resolve(Config& config, const Settings& settings, const std::string& source);
 
 }  // namespace fathom::launcher

@@ -1,6 +1,6 @@
-// The one table of every config key: name, type, range, meaning, and how its field is read and
-// written. Loading, showing, `fathom config keys`, docs/configuration.md and error messages are all
-// made from it, so they cannot disagree. A new key is one entry in schema_<sections>.cpp.
+// The one table of every config key. Loading, showing, `fathom config keys`, docs/configuration.md,
+// error messages and the rules of a resume are all made from it, so they cannot disagree. A new key
+// is a field with its default and one row in keys.cpp.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,16 @@
 #include <vector>
 
 #include "launcher/config/config.h"
-#include "launcher/config/yaml.h"
+#include "launcher/config/value.h"
 
 namespace fathom::launcher {
+
+// May a key change when a run is resumed?
+enum class MayChange {
+  kFreely,
+  kOnRequest,  // it changes what is learned; there is no way to request it yet, so it may not
+  kNever,      // the shape of the model, the training text
+};
 
 // A value that is part of the contract but that this program cannot do.
 struct NotAvailable {
@@ -25,6 +32,7 @@ struct Key {
   std::string type;     // integer, number, boolean, text, choice, list
   std::string allowed;  // "integer in [1, 4096]", "one of relu, gelu"
   std::string meaning;
+  MayChange may_change;
   std::vector<std::string> choices = {};  // of a choice
   std::vector<NotAvailable> not_available = {};
 
@@ -39,18 +47,21 @@ struct Key {
 // together.
 [[nodiscard]] const std::vector<Key>& schema();
 
+// One key for every name of a topology option, made from what the topologies declare.
+[[nodiscard]] std::vector<Key> topology_option_keys();
+
 // nullptr: no such key.
 [[nodiscard]] const Key* find_key(std::string_view name);
+
+// "model" of "model.width".
+[[nodiscard]] std::string section_of(std::string_view name);
+[[nodiscard]] std::vector<std::string> sections();
 
 // Keys below `section`, without its name and point; empty: `section` is none.
 [[nodiscard]] std::vector<std::string> keys_below(std::string_view section);
 
 // The value of a key in a Config; for messages. "unset" if it has no place there.
 [[nodiscard]] std::string value_of(const Config& config, std::string_view name);
-
-// The candidate closest to a misspelt word, if one is close enough to be meant.
-[[nodiscard]] std::optional<std::string> nearest(std::string_view word,
-                                                 const std::vector<std::string>& candidates);
 
 // The key meant by an unknown name: a near spelling, or the right name in the wrong section.
 [[nodiscard]] std::optional<std::string> nearest_key(std::string_view name);

@@ -1,7 +1,5 @@
 #include "launcher/config/show.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "core/base/error.h"
@@ -17,16 +15,14 @@ std::string to_yaml(const Config& config) {
     const auto value = key.get(config);
     if (!value) continue;
     const size_t point = key.name.rfind('.');
-    const std::string map = key.name.substr(0, point);
-    const size_t outer = map.find('.');
-    const std::string indent(outer == map.npos ? 2 : 4, ' ');
+    const std::string map = key.name.substr(0, point), section = section_of(map);
+    const bool is_nested = map != section;
     if (map != open_map) {
-      const bool same_section = open_map.substr(0, open_map.find('.')) == map.substr(0, outer);
-      if (!same_section) out += map.substr(0, outer) + ":\n";
-      if (outer != map.npos) out += "  " + map.substr(outer + 1) + ":\n";
+      if (section_of(open_map) != section) out += section + ":\n";
+      if (is_nested) out += "  " + map.substr(section.size() + 1) + ":\n";
       open_map = map;
     }
-    out += indent + key.name.substr(point + 1) + ": " + *value + "\n";
+    out += fmt::format("{}{}: {}\n", is_nested ? "    " : "  ", key.name.substr(point + 1), *value);
   }
   return out;
 }
@@ -38,39 +34,23 @@ std::string config_hash(const Config& config) {
 std::vector<Difference> differences(const Config& old_config, const Config& new_config) {
   std::vector<Difference> found;
   for (const Key& key : schema()) {
-    const auto before = key.get(old_config);
-    const auto after = key.get(new_config);
-    if (before != after)
-      found.push_back({.key = key.name,
-                       .old_value = before.value_or("unset"),
-                       .new_value = after.value_or("unset")});
+    const auto before = key.get(old_config), after = key.get(new_config);
+    if (before == after) continue;
+    found.push_back({key.name, before.value_or("unset"), after.value_or("unset")});
   }
   return found;
 }
 
-bool resume_allowed(std::string_view key) {
-  constexpr std::array<std::string_view, 5> kExact = {
-      "run.name", "run.directory", "train.device", "train.threads", "model.recompute_activations"};
-  constexpr std::array<std::string_view, 4> kPrefixes = {"train.max_", "checkpoint.", "monitoring.",
-                                                         "dist."};
-  if (key == "dist.reduction") return false;
-  for (const std::string_view exact : kExact)
-    if (key == exact) return true;
-  for (const std::string_view prefix : kPrefixes)
-    if (key.starts_with(prefix)) return true;
-  return false;
-}
-
 void check_resume(const Config& old_config, const Config& new_config) {
   const optim::Schedule schedule = old_config.optimizer.schedule;
-  require((schedule != optim::Schedule::kCosine && schedule != optim::Schedule::kLinear) ||
-              old_config.train.max_steps == new_config.train.max_steps,
+  const bool ends = schedule == optim::Schedule::kCosine || schedule == optim::Schedule::kLinear;
+  require(!ends || old_config.train.max_steps == new_config.train.max_steps,
           "resume: train.max_steps: got ", new_config.train.max_steps,
           ", but the run was started with ", old_config.train.max_steps,
           " and its optimizer.schedule ends there; put it back, or start a new run");
-  for (const Difference& difference : differences(old_config, new_config))
-    require(resume_allowed(difference.key), "resume: ", difference.key, ": got ",
-            difference.new_value, ", but the run was started with ", difference.old_value,
+  for (const auto& [key, old_value, new_value] : differences(old_config, new_config))
+    require(find_key(key)->may_change == MayChange::kFreely, "resume: ", key, ": got ", new_value,
+            ", but the run was started with ", old_value,
             "; put it back, or start a new run in another run.directory");
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "launcher/config/config.h"
@@ -23,10 +22,6 @@ struct Difference {
 // In the order of the table.
 [[nodiscard]] std::vector<Difference> differences(const Config& old_config,
                                                   const Config& new_config);
-
-// May this key change when a run is resumed? The name and the place of a run may: they are not part
-// of what is trained.
-[[nodiscard]] bool resume_allowed(std::string_view key);
 
 // Throws InvalidArgument naming the first key that changed and may not, with both values.
 void check_resume(const Config& old_config, const Config& new_config);

@@ -23,17 +23,12 @@ struct YamlNode {
   std::string key = {};              // in a map: the name of this entry
   int line = 0;                      // of the key in a map, else of the value; counts from 1
   std::vector<YamlNode> items = {};  // of a list or map, in file order
+
+  [[nodiscard]] bool is_scalar() const { return kind == Kind::kScalar; }
 };
 
 // Throws InvalidArgument, its message starting with "source:line: ". No document gives kNull.
 [[nodiscard]] YamlNode read_yaml(std::string_view text, const std::string& source);
-
-// UTF-8 without control characters; line feed, carriage return and tab pass when `lines` is asked.
-enum class Whitespace { kSpaceOnly, kLines };
-[[nodiscard]] bool is_clean_text(std::string_view text, Whitespace whitespace);
-
-// For a message: at most 60 bytes, control characters and broken bytes as `?`.
-[[nodiscard]] std::string printable(std::string_view text);
 
 // A scalar as YAML that reads back to `text`: plain where every YAML reader takes it for text, else
 // in single quotes.

@@ -12,10 +12,6 @@ dist::Ownership ownership_of(const DistConfig& config, const ParameterStore& sto
   return {chunks, store.size(), std::max<int64_t>(1, int64_t(length)), ranks};
 }
 
-dist::Reduction reduction_of(const DistConfig& config) {
-  return config.reduction == Reduction::kTree ? dist::Reduction::kTree : dist::Reduction::kFast;
-}
-
 Sharding::Sharding(const DistConfig& config, ParameterStore& store, dist::Communicator& group)
     : store_(store),
       group_(group),

@@ -17,8 +17,6 @@ namespace fathom::launcher {
 [[nodiscard]] dist::Ownership ownership_of(const DistConfig& config, const ParameterStore& store,
                                            int ranks);
 
-[[nodiscard]] dist::Reduction reduction_of(const DistConfig& config);
-
 class Sharding {
  public:
   // Collective. The store and the group outlive it. With one rank nothing is sharded.

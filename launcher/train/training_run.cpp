@@ -66,11 +66,10 @@ std::vector<std::string> validation_references(const Config& config, const monit
 }
 
 StepOptions step_options(const Config& c, const Sharding& sharding, int group_size) {
-  const bool overlaps =
-      c.dist.overlap == Overlap::kOn ||
-      (c.dist.overlap == Overlap::kAuto && group_size > 1 && has_spare_core(threads_per_rank(c)));
-  return {.reducer = {.reduction = reduction_of(c.dist),
-                      .overlap = overlaps ? dist::Overlap::kOn : dist::Overlap::kOff,
+  const bool has_room = group_size > 1 && has_spare_core(threads_per_rank(c));
+  const dist::Overlap by_itself = has_room ? dist::Overlap::kOn : dist::Overlap::kOff;
+  return {.reducer = {.reduction = c.dist.reduction,
+                      .overlap = c.dist.overlap.value_or(by_itself),
                       .outcome = sharding.outcome(),
                       .shards = int(c.batch.shards)},
           .micro_tokens = c.batch.micro_tokens,

@@ -34,7 +34,7 @@ std::vector<int64_t> allocated(const Config& config, int ranks) {
     const Sharding sharding(config.dist, model.parameters(), group);
     optim::Adam adam(config.optimizer, sharding.slices());
     const GradientStep step(model, *device, data, group, sharding.ownership(),
-                            {.reducer = {.reduction = reduction_of(config.dist),
+                            {.reducer = {.reduction = config.dist.reduction,
                                          .outcome = sharding.outcome(),
                                          .shards = int(config.batch.shards)}});
     const observe::ParameterProbe probe(sharding.slices(), sharding.chunk_gather());
@@ -46,7 +46,7 @@ std::vector<int64_t> allocated(const Config& config, int ranks) {
 }
 
 TEST(MemoryPlan, IsWhatRanksAllocate) {
-  for (const Reduction reduction : {Reduction::kTree, Reduction::kFast})
+  for (const dist::Reduction reduction : {dist::Reduction::kTree, dist::Reduction::kFast})
     for (const bool shards : {false, true})
       for (const int ranks : {1, 2, 4}) {
         Config config = small_config();
@@ -60,7 +60,7 @@ TEST(MemoryPlan, IsWhatRanksAllocate) {
         ASSERT_EQ(plan.by_ranks.size(), 1u);
         EXPECT_NEAR(double(plan.by_ranks[0].total()), most, 0.05 * most)
             << ranks << " ranks, sharded " << shards << ", fast "
-            << (reduction == Reduction::kFast);
+            << (reduction == dist::Reduction::kFast);
         EXPECT_GT(plan.parameters, 1'000'000);
         EXPECT_GE(plan.save, 3 * 4 * plan.parameters);
         EXPECT_LE(plan.save, 3 * 4 * plan.parameters * 101 / 100 + (64 << 20));

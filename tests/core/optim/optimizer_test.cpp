@@ -55,8 +55,7 @@ struct Weights {
 class EveryMode : public ::testing::TestWithParam<EpsilonMode> {};
 
 TEST_P(EveryMode, FollowsThePlainFormula) {
-  const OptimizerConfig config = {.beta1 = 0.8,
-                                  .beta2 = 0.95,
+  const OptimizerConfig config = {.betas = {0.8, 0.95},
                                   .epsilon = 1e-2,  // large, so that the modes differ
                                   .epsilon_mode = GetParam(),
                                   .weight_decay = 0.1};

@@ -33,7 +33,7 @@ TEST(Document, ThePageIsTheOutputOfTheCommand) {
   std::ostringstream out;
   EXPECT_EQ(config_keys(KeysForm::kMarkdown, out), 0);
   EXPECT_EQ(out.str(), file_text(kRoot / "docs" / "configuration.md"))
-      << "write it anew with: fathom config keys --markdown > docs/configuration.md";
+      << "regenerate it with: fathom config keys --markdown > docs/configuration.md";
 }
 
 TEST(Document, HasARowForEveryKeyInBothForms) {

@@ -201,8 +201,7 @@ TEST(Load, CommandLineValuesAreTakenAsTheyStand) {
   EXPECT_EQ(parse("data: {test: x}", {"data.test="}).data.test, "");
   EXPECT_EQ(parse("", {"data.test='x y'"}).data.test, "x y");
   const Config config = parse("", {"optimizer.betas=[0.8, 0.9]"});
-  EXPECT_EQ(config.optimizer.beta1, 0.8);
-  EXPECT_EQ(config.optimizer.beta2, 0.9);
+  EXPECT_EQ(config.optimizer.betas, (std::array<double, 2>{0.8, 0.9}));
   EXPECT_EQ(parse("", {"model={width: 8, heads: 2}"}).model.width, 8);
 }
 

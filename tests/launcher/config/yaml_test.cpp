@@ -105,12 +105,6 @@ TEST(Yaml, RefusesControlCharactersAndBrokenText) {
             "accepted");
 }
 
-TEST(Yaml, PrintableTextIsShortAndWithoutControls) {
-  EXPECT_EQ(printable("a\nb\x1b[31m\xFF"), "a?b?[31m?");
-  EXPECT_EQ(printable(std::string(60, 'x')), std::string(60, 'x'));
-  EXPECT_EQ(printable(std::string(61, 'x')), std::string(60, 'x') + "...");
-}
-
 TEST(Yaml, QuotedTextReadsBack) {
   for (const std::string text :
        {"plain", "runs/a-b_c.1",   "",    "no",  "Off", "null",    "~",  "1.5", "it's",
