@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 std::string printed(const std::string& format) {
   std::ostringstream out;
-  EXPECT_EQ(metrics(format, out), 0);
+  EXPECT_EQ(metrics({.format = format}, out), 0);
   return out.str();
 }
 
@@ -63,7 +63,7 @@ TEST(MetricsCommand, PrintsTextForReaders) {
 TEST(MetricsCommand, RefusesAnotherFormat) {
   std::ostringstream out;
   try {
-    (void)metrics("yaml", out);
+    (void)metrics({.format = "yaml"}, out);
     FAIL() << "no error";
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(), "--format: got yaml, expected text or json");
