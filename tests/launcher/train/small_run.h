@@ -31,11 +31,12 @@ struct SmallRun {
   CheckpointKeeper keeper;
 
   SmallRun(const Config& config, const data::PreparedData& prepared, dist::Communicator& ranks,
-           EventRecorder& events, int64_t saved_step = -1)
+           EventRecorder& events, int64_t saved_step = -1,
+           std::unique_ptr<Device> device = tensor::make_reference_device())
       : data(prepared),
         group(ranks),
         recorder(events),
-        training(config, prepared.train, ranks),
+        training(config, prepared.train, ranks, std::move(device)),
         directory(open_directory()),
         validator(config, prepared, references, training.model, *training.device, ranks),
         snapshot(training.store(), training.adam, training.sharding, ranks.rank() == 0),

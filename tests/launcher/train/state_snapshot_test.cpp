@@ -106,6 +106,24 @@ TEST_P(SnapshotOnGuard, IsThereOnceItsCopiesAreWaitedFor) {
   });
 }
 
+// Nothing has waited for the update that is to be seen.
+TEST_P(SnapshotOnGuard, IsOfTheUpdateThatIsStillQueued) {
+  on_guard([](SmallTraining& training, StateSnapshot& snapshot) {
+    Context& context = training.device->compute();
+    const Tensor gradient = context.allocate(1, training.store().size(), DType::kF32);
+    const Tensor control = context.allocate(1, kernels::kControlValues, DType::kF64);
+    context.run(&kernels::Kernels::fill, {.y = gradient, .value = 1});
+    context.run(&kernels::Kernels::fill, {.y = control.columns(3, 1), .value = 1});  // the scale
+    training.adam.step(gradient, control, 0.01);
+    training.adam.count_update();
+
+    snapshot.begin();
+    snapshot.synchronise();
+
+    EXPECT_EQ(seen_by(snapshot).arrays, arrays_of(training));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, SnapshotOnGuard,
                          ::testing::Values("late", "early:0", "early:1", "early:2"));
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -174,6 +176,32 @@ TEST_F(StepLoopTest, SavesEveryFewSteps) {
       steps.push_back(entry.step);
     EXPECT_THAT(steps, ElementsAre(5, 4, 2));
   });
+}
+
+// On the guard device, with the compute queue ahead of the copies: a checkpoint is not of what the
+// next update has made of the weights.
+TEST_F(StepLoopTest, HoldsAnUpdateBackUntilTheStepBeforeIsCopied) {
+  ::setenv("FATHOM_GUARD_SCHEDULE", "early:0", 1);
+  data_.valid.reset();
+  config_.batch = {.tokens = 16, .micro_tokens = 16, .shards = 1};  // it is slow
+  config_.checkpoint.every_steps = 1;
+  const auto first_step_of = [&](int64_t steps) {
+    std::filesystem::remove_all(directory_ / "checkpoints");
+    config_.train.max_steps = steps;
+    on_one_rank([&](dist::Communicator& group) {
+      SmallRun run(config_, data_, group, recorder_, -1,
+                   tensor::open_device_library(GUARD_DEVICE, {.threads = 1}));
+      (void)run.loop().run();
+    });
+    const auto checkpoint =
+        checkpoint::Checkpoint::open(directory_ / "checkpoints" / checkpoint::step_name(1));
+    std::map<std::string, std::string> hashes;
+    for (const checkpoint::ArrayInfo& info : checkpoint.manifest().arrays)
+      hashes[info.name] = info.hash;
+    return hashes;
+  };
+
+  EXPECT_EQ(first_step_of(2), first_step_of(1));
 }
 
 TEST_F(StepLoopTest, SavesTheBestStepWithItsValue) {

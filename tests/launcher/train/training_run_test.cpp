@@ -173,6 +173,41 @@ TEST_F(TrainingRunTest, SaysWhichErrorEndedIt) {
   EXPECT_EQ(result().at("reason"), "the disk is full");
 }
 
+TEST_F(TrainingRunTest, ForgetsWhatIsLaterThanTheCheckpointThatIsChosen) {
+  const Config saving = config({"checkpoint.every_steps=1", "checkpoint.keep_last=5"});
+  (void)train(saving);
+  const fs::path checkpoints = directory_ / "run" / "checkpoints";
+  RunOptions options;
+  options.resume = checkpoints / "step-00000001";
+
+  dist::run_ranks(1, [&](dist::Communicator& group) {
+    TrainingRun run(saving, options, group);
+    EXPECT_TRUE(fs::exists(checkpoints / "step-00000003")) << "it may still be refused";
+    run.open();
+    EXPECT_EQ(run.loop().state().step, 1);
+  });
+
+  EXPECT_TRUE(fs::exists(checkpoints / "step-00000001"));
+  EXPECT_FALSE(fs::exists(checkpoints / "step-00000002"));
+  EXPECT_FALSE(fs::exists(checkpoints / "step-00000003"));
+}
+
+TEST_F(TrainingRunTest, IsSteeredByBleuWhereTheConfigSaysSo) {
+  (void)train(config({"train.best_metric=bleu", "train.max_steps=2"}));
+
+  const checkpoint::Manifest manifest = checkpoint::open_checkpoint(directory_ / "run").manifest();
+  ASSERT_TRUE(manifest.metric.has_value());
+  EXPECT_EQ(manifest.metric->name, "validation_bleu");
+}
+
+TEST_F(TrainingRunTest, DoesNotGoOnWithOtherTexts) {
+  (void)train(config());
+  support::write_text(directory_ / "train.yy", data::testing::sentences(60, true));
+
+  EXPECT_TRUE(throws_with<DataError>("the texts have changed",
+                                     [&] { (void)train(config({"train.max_steps=5"})); }));
+}
+
 TEST_F(TrainingRunTest, BeginsFromAnotherRunsWeights) {
   (void)train(config({}, "first"));
   RunOptions options;
