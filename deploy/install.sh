@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of the named groups of deploy/packages.txt: build, test, lint.
-# Debian and Ubuntu; asks nothing; does nothing when all is there.
+# Debian and Ubuntu; non-interactive; does nothing when all is there.
 #
 #   deploy/install.sh [GROUP ...]      default: build
 #

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # The main experiment: a 12+12-layer Transformer with three norm placements, trained by two MPI
-# ranks on German-English text. Installs what is missing, builds, trains, prints a table.
+# ranks on German-English text. Installs what is missing, builds, trains, prints a table and draws
+# runs/quickstart.svg.
 #
 #   deploy/quickstart.sh [--seeds N] [--steps N] [--ranks N] [--anew]
 #
 #   --seeds N   train every topology with seeds 1..N (default 1)
 #   --steps N   optimizer steps of a run (default: what configs/quickstart.yaml says)
 #   --ranks N   MPI processes, 1 or 2: the config cuts a batch into two shards (default 2)
-#   --anew      move the runs of an earlier quickstart aside and train anew
+#   --anew      move the runs of an earlier quickstart aside and train again
 #
-# Without --anew it goes on where it was stopped (Ctrl-C), and trains nothing twice. Exit codes: 0 the
+# Without --anew it continues where it was stopped (Ctrl-C), and trains nothing twice. Exit codes: 0 the
 # experiment came out as it should; 5 it did not, the cells are named; 75 stopped, run it again;
-# others as in README.md.
+# others as in docs/running.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -162,7 +163,7 @@ train() {  # TOPOLOGY SEED
   die "$code" "training of $1, seed $2 ended with code $code; all it said is in $log"
 }
 
-# The test figures of one cell in RUN/evaluation.json, made anew only when the run has moved on.
+# The test figures of one cell in RUN/evaluation.json, made again only when the run has moved on.
 evaluate() {  # TOPOLOGY SEED
   local run=runs/quickstart-$1-seed$2 step
   step=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' "$run/result.json")
@@ -201,6 +202,7 @@ main() {
 
   /usr/bin/python3 deploy/quickstart_table.py --seeds "$seeds" --sentences "$SENTENCES" \
     --bleu-floor "$BLEU_FLOOR" --source-gain-floor "$SOURCE_GAIN_FLOOR" || code=$?
+  /usr/bin/python3 deploy/quickstart_picture.py >runs/quickstart.svg
   printf '\nRun time of the experiment: %d min %02d s (build and installation not counted)\n' \
     $(((SECONDS - start) / 60)) $(((SECONDS - start) % 60))
   return "$code"

@@ -127,9 +127,10 @@ def main():
     text = summary(cells, options.sentences)
     (options.runs / "quickstart.md").write_text(text + "\n")
     print(f"\n{text}\n\nThe same test sentences, seed 1:\n\n{samples(cells)}\n")
-    print(f"Runs: {cells[0].run} and its like, with config.yaml, metrics.jsonl, layers.jsonl, "
-          "events.jsonl, result.json,\n      evaluation.json, train.log, checkpoints/. "
-          f"The table: {options.runs / 'quickstart.md'}")
+    print(f"Runs: {options.runs}/quickstart-TOPOLOGY-seedN, with config.yaml, metrics.jsonl, "
+          "layers.jsonl, events.jsonl,\n      result.json, evaluation.json, train.log, checkpoints/. "
+          f"The table: {options.runs / 'quickstart.md'},\n"
+          f"      the gradients of the decoder's layers: {options.runs / 'quickstart.svg'}")
 
     faults = [f"{cell.name()}: {fault}" for cell in cells
               for fault in cell.faults(options.bleu_floor, options.source_gain_floor)]
