@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "launcher/config/corpus_paths.h"
 #include "launcher/config/nearest.h"
 #include "launcher/config/resolve.h"
 #include "launcher/config/schema.h"
@@ -160,7 +161,10 @@ Config parse_config(std::string_view text, const std::string& source,
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  return parse_config(read_config(path), printable(path.string()), path.stem().string(), overrides);
+  Config config =
+      parse_config(read_config(path), printable(path.string()), path.stem().string(), overrides);
+  find_corpora(config.data, path.parent_path());
+  return config;
 }
 
 void check_complete(const Config& config, const std::string& source) {

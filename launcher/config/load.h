@@ -2,7 +2,7 @@
 // as a whole and resolved: defaults filled in, other spellings (`model.depth`) replaced.
 // Every error is InvalidArgument, with the place first: "FILE:LINE: KEY: got X, allowed Y; did you
 // mean Z", or "command line: KEY: ...". Paths inside a config are relative to the working
-// directory.
+// directory; see corpus_paths.h for those of corpora.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,8 @@
 
 namespace fathom::launcher {
 
-// `run.name` defaults to the file's name without its ending.
+// `run.name` defaults to the file's name without its ending. Corpora are looked for beside the file
+// too.
 [[nodiscard]] Config load_config(const std::filesystem::path& path,
                                  const std::vector<std::string>& overrides = {});
 
