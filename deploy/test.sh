@@ -2,7 +2,7 @@
 # Installs what is missing, makes one optimised build and runs the quick tests.
 #
 #   deploy/test.sh           install, build, quick tests
-#   deploy/test.sh --all     and: lint, long tests, sanitizers, the quickstart with one seed
+#   deploy/test.sh --all     and: lint, long tests, other builds, sanitizers, the quickstart with one seed
 #
 # Prints how long each part took. The last line is `N passed, N failed`; a part that is no CTest run
 # (a build, a lint pass, the quickstart) counts as one. Exit 0 when nothing failed, else 1.
@@ -59,6 +59,11 @@ build() {  # PRESET [TARGET...]
   cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}"
 }
 
+# As a part that only counts when it fails: the tests of that build count.
+built() {  # PRESET [TARGET...]
+  part "build $1" build "$@" || { failed=$((failed + 1)) && return 1; }
+}
+
 # DIRECTORY CTEST-ARGUMENT...: counts what CTest counts.
 run_ctest() {
   local directory=$1 log ok=0
@@ -90,6 +95,15 @@ lint() {
     "^$root/(core|launcher|dist|checkpoint|monitoring)/.*\.cpp\$"
 }
 
+# What -O2 hides: two types of one name show where the whole program is linked as one, and at -O0,
+# where nothing is inlined away.
+other_builds() {
+  check 'link as one program, types compared (lto)' build lto fathom
+  if built o0; then
+    part 'unit tests at -O0' run_ctest build/o0 -LE '^long$' -E '^system_' || true
+  fi
+}
+
 sanitizers() {
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   export TSAN_OPTIONS=suppressions=$root/tests/dist/tsan.supp
@@ -97,19 +111,15 @@ sanitizers() {
   # of the time. Of the tests that start hundreds of processes one looks for leaks too.
   local many='^system_(ranks|resume|signals|errors|metrics)$'
   local leaks=suppressions=$root/tests/dist/lsan.supp:fast_unwind_on_malloc=0:print_suppressions=0
-  if part 'build asan' build asan; then
+  if built asan; then
     LSAN_OPTIONS=$leaks part 'tests under asan and ubsan, with leaks' \
       run_ctest build/asan -LE '^long$' -E "$many" || true
     ASAN_OPTIONS=detect_leaks=0 part 'system tests under asan and ubsan' \
       run_ctest build/asan -R "$many" || true
-  else
-    failed=$((failed + 1))
   fi
-  if part 'build tsan' build tsan tests/dist/all tests/monitoring/all; then
+  if built tsan tests/dist/all tests/monitoring/all; then
     part 'dist under tsan' run_ctest build/tsan/tests/dist || true
     part 'monitoring under tsan' run_ctest build/tsan/tests/monitoring || true
-  else
-    failed=$((failed + 1))
   fi
 }
 
@@ -143,6 +153,7 @@ part 'quick tests' run_ctest build/release -LE '^long$' || true
 if [[ $all == yes ]]; then
   lint
   part 'long tests' run_ctest build/release -L '^long$' || true
+  other_builds
   sanitizers
   check quickstart deploy/quickstart.sh --seeds 1
 fi
