@@ -284,7 +284,7 @@ void add_checkpoint_keys(std::vector<Key>& keys) {
   checkpoint("keep_best", &C::keep_best, integer(0, 1'000'000), kFreely,
              "Best checkpoints that are kept, by train.best_metric. 0: none for that reason.");
   checkpoint("keep_every", &C::keep_every, integer(0, kMostSteps), kFreely,
-             "Checkpoints whose step is a multiple of this are kept for ever; "
+             "Checkpoints whose step is a multiple of this are kept indefinitely; "
              "a multiple of every_steps. 0: off.");
 }
 

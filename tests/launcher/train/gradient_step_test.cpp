@@ -46,7 +46,7 @@ TEST(GradientStep, ByTreeGivesTheSameBitsOnAnyNumberOfRanks) {
   const Sums alone = sums(config, 1);
   ASSERT_GT(largest(alone.gradient), 0);
 
-  for (const Overlap overlap : {Overlap::kOff, Overlap::kOn}) {
+  for (const dist::Overlap overlap : {dist::Overlap::kOff, dist::Overlap::kOn}) {
     config.dist.overlap = overlap;
     for (const int ranks : {2, 3}) EXPECT_EQ(sums(config, ranks), alone) << ranks << " ranks";
   }
@@ -55,7 +55,7 @@ TEST(GradientStep, ByTreeGivesTheSameBitsOnAnyNumberOfRanks) {
 TEST(GradientStep, FastIsTheTreesSumUpToRounding) {
   Config config = small_config();
   const Sums tree = sums(config, 1);
-  config.dist.reduction = Reduction::kFast;
+  config.dist.reduction = dist::Reduction::kFast;
 
   for (const int ranks : {1, 2, 3}) {
     const Sums fast = sums(config, ranks);
@@ -68,7 +68,7 @@ TEST(GradientStep, FastIsTheTreesSumUpToRounding) {
 
 TEST(GradientStep, OfAShardInSeveralMicroBatchesIsTheSameUpToRounding) {
   Config config = small_config();
-  config.dist.reduction = Reduction::kFast;
+  config.dist.reduction = dist::Reduction::kFast;
   config.batch.shards = 2;
   config.batch.micro_tokens = 64;
   const Sums whole = sums(config, 1);

@@ -105,13 +105,5 @@ TEST_F(ShardingTest, MakesBucketsOfTheSizeThatTheConfigAsksFor) {
      });
 }
 
-TEST(ReductionOf, FollowsTheConfig) {
-  DistConfig config;
-  config.reduction = Reduction::kTree;
-  EXPECT_EQ(reduction_of(config), dist::Reduction::kTree);
-  config.reduction = Reduction::kFast;
-  EXPECT_EQ(reduction_of(config), dist::Reduction::kFast);
-}
-
 }  // namespace
 }  // namespace fathom::launcher

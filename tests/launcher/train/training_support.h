@@ -62,9 +62,8 @@ inline data::PreparedData small_data() {
 }
 
 inline StepOptions step_options(const Config& c, const Sharding& sharding) {
-  const bool overlaps = c.dist.overlap == Overlap::kOn;
-  return {.reducer = {.reduction = reduction_of(c.dist),
-                      .overlap = overlaps ? dist::Overlap::kOn : dist::Overlap::kOff,
+  return {.reducer = {.reduction = c.dist.reduction,
+                      .overlap = c.dist.overlap.value_or(dist::Overlap::kOff),
                       .outcome = sharding.outcome(),
                       .shards = int(c.batch.shards)},
           .micro_tokens = c.batch.micro_tokens,

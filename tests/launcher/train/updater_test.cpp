@@ -38,9 +38,9 @@ FirstStep first_step(double clip_norm) {
   return out;
 }
 
-// Adam starts at zero: its first moment after a step is (1 - beta1) times what it was given.
+// Adam starts at zero: its first moment after a step is (1 - beta_1) times what it was given.
 void expect_scaled_gradient(const FirstStep& step, double scale) {
-  const double factor = scale * (1 - small_config().optimizer.beta1);
+  const double factor = scale * (1 - small_config().optimizer.betas[0]);
   for (size_t i = 0; i < step.gradient.size(); ++i)
     ASSERT_NEAR(step.first_moment[i], factor * double(step.gradient[i]),
                 1e-6 * std::abs(factor * double(step.gradient[i])))
@@ -145,7 +145,7 @@ TEST_F(UpdaterByHand, SkipsALossThatIsNotFinite) {
   }
 }
 
-std::vector<float> trained_weights(int ranks, bool shards_optimizer, Reduction reduction) {
+std::vector<float> trained_weights(int ranks, bool shards_optimizer, dist::Reduction reduction) {
   Config config = small_config();
   config.optimizer.clip_norm = 0.5;
   config.dist.shard_optimizer = shards_optimizer;
@@ -160,11 +160,12 @@ std::vector<float> trained_weights(int ranks, bool shards_optimizer, Reduction r
 }
 
 TEST(ShardedUpdater, GivesTheWeightsOfOneRankBitForBit) {
-  const std::vector<float> alone = trained_weights(1, false, Reduction::kTree);
+  const std::vector<float> alone = trained_weights(1, false, dist::Reduction::kTree);
 
   for (const int ranks : {2, 3}) {
-    EXPECT_EQ(trained_weights(ranks, false, Reduction::kTree), alone) << ranks << " ranks";
-    EXPECT_EQ(trained_weights(ranks, true, Reduction::kTree), alone) << ranks << " ranks, sharded";
+    EXPECT_EQ(trained_weights(ranks, false, dist::Reduction::kTree), alone) << ranks << " ranks";
+    EXPECT_EQ(trained_weights(ranks, true, dist::Reduction::kTree), alone)
+        << ranks << " ranks, sharded";
   }
 }
 
