@@ -106,7 +106,7 @@ TEST(MemoryPlan, HasALineForEveryPowerOfTwoUpToTheShards) {
 
   const std::string text = describe_memory(config);
 
-  EXPECT_EQ(std::ranges::count(text, '\n'), 5);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 6);  // two lines of head, one about saves
   EXPECT_NE(text.find("with 2000 pieces"), text.npos);
   EXPECT_NE(text.find("\n     4 "), text.npos);
 }
