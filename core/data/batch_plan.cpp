@@ -51,20 +51,21 @@ std::vector<int64_t> permutation(int64_t n, uint64_t seed, int64_t epoch) {
   return order;
 }
 
-struct Deal {
+struct Partition {
   std::vector<int64_t> shard_of;  // by position in the batch
   std::vector<int64_t> load;      // by shard
 };
 
-// Longest first (ties by position) into the lightest shard (ties to the lower one).
-Deal deal(const PairLengths& lengths, std::span<const int64_t> pairs, int64_t shards) {
+// Longest processing time first: the longest pair (ties by position) goes into the lightest shard
+// (ties to the lower one).
+Partition balance(const PairLengths& lengths, std::span<const int64_t> pairs, int64_t shards) {
   std::vector<int64_t> by_cost(pairs.size());
   std::iota(by_cost.begin(), by_cost.end(), 0);
   const auto cost = [&](int64_t position) { return lengths.cost(pairs[size_t(position)]); };
   std::stable_sort(by_cost.begin(), by_cost.end(),
                    [&](int64_t a, int64_t b) { return cost(a) > cost(b); });
 
-  Deal out{std::vector<int64_t>(pairs.size()), std::vector<int64_t>(size_t(shards))};
+  Partition out{std::vector<int64_t>(pairs.size()), std::vector<int64_t>(size_t(shards))};
   for (const int64_t position : by_cost) {
     const auto lightest = std::min_element(out.load.begin(), out.load.end());
     *lightest += cost(position);
@@ -97,13 +98,13 @@ EpochPlan::EpochPlan(const PairLengths& lengths, const BatchConfig& config, uint
   check_fits(lengths, longest, "batch.micro_tokens", config.micro_tokens);
   check_fits(lengths, longest, "batch.tokens", config.tokens);
   order_ = permutation(lengths.size(), seed, epoch);
-  cut(config);
+  divide(config);
 }
 
-// A batch ends before the pair that would exceed batch.tokens. Where a full batch fills its shards
-// to the brim (tokens near shards * micro_tokens), dealing cannot always keep every shard within
-// micro_tokens; such a batch gives its last pairs, one or two as a rule, to the next one.
-void EpochPlan::cut(const BatchConfig& config) {
+// A batch ends before the pair that would exceed batch.tokens. Where a full batch leaves its shards
+// little room (tokens near shards * micro_tokens), balancing cannot always keep every shard within
+// micro_tokens; such a batch leaves its last pairs, usually one or two, to the next one.
+void EpochPlan::divide(const BatchConfig& config) {
   const bool must_fit = config.tokens <= shards_ * config.micro_tokens;
   const int64_t longest = lengths_->cost(longest_pair(*lengths_));
   const auto fits = [&](int64_t begin, int64_t end, int64_t cost) {
@@ -111,7 +112,7 @@ void EpochPlan::cut(const BatchConfig& config) {
     if (cost + (shards_ - 1) * longest <= shards_ * config.micro_tokens) return true;
     const std::span<const int64_t> pairs =
         std::span(order_).subspan(size_t(begin), size_t(end - begin));
-    const std::vector<int64_t> load = deal(*lengths_, pairs, shards_).load;
+    const std::vector<int64_t> load = balance(*lengths_, pairs, shards_).load;
     return *std::max_element(load.begin(), load.end()) <= config.micro_tokens;
   };
 
@@ -137,7 +138,7 @@ Batch EpochPlan::batch(int64_t b) const {
   Batch batch;
   batch.pairs.assign(order_.begin() + begin, order_.begin() + end);
   batch.shards.resize(size_t(shards_));
-  const std::vector<int64_t> shard_of = deal(*lengths_, batch.pairs, shards_).shard_of;
+  const std::vector<int64_t> shard_of = balance(*lengths_, batch.pairs, shards_).shard_of;
   for (size_t i = 0; i < batch.pairs.size(); ++i) {
     const int64_t pair = batch.pairs[i];
     batch.shards[size_t(shard_of[i])].push_back(pair);

@@ -1,9 +1,9 @@
-// Which pairs make up each batch of an epoch, and how a batch is cut into virtual shards: a pure
-// function of (seed, epoch, lengths, the `batch` keys). It sees no rank, so every number of ranks
-// trains on the same batches, and a resumed run seeks to (epoch, batch) without replaying anything.
+// Which pairs make up each batch of an epoch, and how a batch is divided into virtual shards: a
+// pure function of (seed, epoch, lengths, the `batch` keys). It does not depend on ranks, so any
+// number of them trains on the same batches, and a resumed run seeks to (epoch, batch) directly.
 //
-// The epoch is one random permutation, cut greedily into batches of at most batch.tokens. Nothing
-// is sorted by length, since nothing is padded. The last, short batch is kept.
+// The epoch is one random permutation, divided greedily into batches of at most batch.tokens.
+// Nothing is sorted by length, since nothing is padded. The last, short batch is kept.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,11 @@
 namespace fathom::data {
 
 struct Batch {
-  std::vector<int64_t> pairs;  // in the epoch's order
-  std::vector<std::vector<int64_t>>
-      shards;                 // the same pairs, that order kept in each; may be empty
-  int64_t source_tokens = 0;  // EOS counted
-  int64_t target_tokens = 0;  // EOS counted; what the loss is divided by
-  int64_t cost = 0;           // sum of max(source, target): at most batch.tokens
+  std::vector<int64_t> pairs;                // in the epoch's order
+  std::vector<std::vector<int64_t>> shards;  // the same pairs, in that order in each; may be empty
+  int64_t source_tokens = 0;                 // EOS counted
+  int64_t target_tokens = 0;                 // EOS counted; what the loss is divided by
+  int64_t cost = 0;                          // sum of max(source, target): at most batch.tokens
 };
 
 // batch.shards, or its default: max(8, the power of two >= tokens / micro_tokens).
@@ -44,7 +43,7 @@ class EpochPlan {
   [[nodiscard]] const std::vector<int64_t>& order() const { return order_; }
 
  private:
-  void cut(const BatchConfig& config);
+  void divide(const BatchConfig& config);
 
   const PairLengths* lengths_;
   int64_t shards_;

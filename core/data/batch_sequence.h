@@ -1,5 +1,5 @@
-// The batches of a run, epoch after epoch: found by (epoch, batch in epoch), so a resumed run seeks
-// without replaying anything.
+// The batches of a run, epoch after epoch, addressed by (epoch, batch in epoch), so a resumed run
+// seeks directly.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class BatchSequence {
   }
 
  private:
-  // Kept until another epoch is asked for.
+  // Kept until another epoch is requested.
   EpochPlan& plan_of(int64_t epoch) {
     if (epoch != planned_epoch_) plan_.emplace(lengths_, config_, seed_, epoch);
     planned_epoch_ = epoch;

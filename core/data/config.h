@@ -10,11 +10,11 @@ enum class TokenizerKind { kBpe, kUnigram };
 enum class OnBadLine { kFail, kSkip };
 
 struct DataConfig {
-  // A prefix: `PREFIX.SOURCE` and `PREFIX.TARGET`, each plain or with `.gz` added.
+  // A prefix: `PREFIX.SOURCE` and `PREFIX.TARGET`, plain or with `.gz` added.
   std::string train;
   std::string valid;
   std::string test;
-  std::string source = "de";  // file name endings, and languages
+  std::string source = "de";  // languages, and extensions of the files
   std::string target = "en";  // a decoder-only model reads the target side only
   int64_t vocabulary_size = 8000;
   TokenizerKind tokenizer = TokenizerKind::kBpe;
@@ -25,7 +25,7 @@ struct DataConfig {
 
 struct BatchConfig {
   int64_t tokens = 4096;  // per optimizer step over all ranks; a pair costs max(source, target)
-  int64_t micro_tokens = 4096;  // most tokens in one forward and backward
+  int64_t micro_tokens = 4096;  // maximum in one forward and backward
   int64_t shards = 0;  // virtual shards; 0: max(8, the power of two >= tokens/micro_tokens)
 };
 

@@ -10,14 +10,14 @@ namespace fathom::data {
 namespace {
 
 std::string remedy(LineFault fault) {
-  const std::string_view mend =
+  const std::string_view remedy =
       fault == LineFault::kCarriageReturn ? "convert the file (sed -i 's/\\r$//' FILE)"
       : fault == LineFault::kInvalidUtf8  ? "convert the file (iconv -t UTF-8)"
-                                          : "mend the line";
-  return join("; ", mend, " or set data.on_bad_line: skip");
+                                          : "fix the line";
+  return join("; ", remedy, " or set data.on_bad_line: skip");
 }
 
-// What kFail objects to. An over-long line is an ordinary fact of web corpora and has its own rule.
+// What kFail refuses. Over-long lines are common in web corpora and have their own rule.
 bool is_bad(LineFault fault) { return fault != LineFault::kNone && fault != LineFault::kTooLong; }
 
 void refuse_bad_lines(const Text& text) {
@@ -60,7 +60,7 @@ CorpusFiles read_corpus(const std::string& prefix, const std::string& source,
   const int64_t n = files.source->size(), m = files.target.size();
   require<DataError>(n == m, "corpus: ", files.source->name(), " has ", n, " lines, but ",
                      files.target.name(), " has ", m, "; line ", std::min(n, m) + 1,
-                     " has no partner: line n of one file must translate line n of the other");
+                     " has no translation: line n of one file must translate line n of the other");
   return files;
 }
 
@@ -89,7 +89,7 @@ Corpus evaluation_corpus(const CorpusFiles& files, OnBadLine on_bad_line) {
   Corpus corpus;
   note_byte_order_marks(files, corpus.notes);
   const auto usable = [&](const Text& text, int64_t i) {
-    return text.fault(i) == LineFault::kNone ? std::string(text.line(i)) : mended(text.line(i));
+    return text.fault(i) == LineFault::kNone ? std::string(text.line(i)) : repaired(text.line(i));
   };
   for (int64_t i = 0; i < files.target.size(); ++i) {
     const LineFault of_source = files.source ? files.source->fault(i) : LineFault::kNone;
@@ -100,8 +100,8 @@ Corpus evaluation_corpus(const CorpusFiles& files, OnBadLine on_bad_line) {
   }
   require<DataError>(corpus.size() > 0, "corpus: ", names(files), ": no lines to evaluate on");
   if (!corpus.counts.empty())
-    corpus.notes.push_back(join(names(files), ": mended bad lines, kept all ", corpus.size(), " (",
-                                describe(corpus.counts), ")"));
+    corpus.notes.push_back(join(names(files), ": repaired bad lines, kept all ", corpus.size(),
+                                " (", describe(corpus.counts), ")"));
   return corpus;
 }
 

@@ -1,6 +1,6 @@
 // The sentences of one split, after the rules that decide what may be used. Training drops a bad
 // pair and counts it under its reason; validation and test keep every line, since line n of the
-// output must answer line n of the input. A decoder-only model reads the target side alone.
+// output must belong to line n of the input. A decoder-only model reads the target side alone.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ struct CorpusFiles {
 struct Corpus {
   std::vector<std::string> source;  // empty for a decoder-only model
   std::vector<std::string> target;
-  DropCounts counts;               // training: pairs dropped; validation, test: pairs mended
-  std::vector<std::string> notes;  // for a person, one sentence each
+  DropCounts counts;               // training: pairs dropped; validation, test: pairs repaired
+  std::vector<std::string> notes;  // for the log, one sentence each
 
   [[nodiscard]] int64_t size() const { return int64_t(target.size()); }
 };
 
-// Reads `PREFIX.SOURCE` and `PREFIX.TARGET`. DataError when the two have not the same number of
-// lines, with both counts and both paths.
+// Reads `PREFIX.SOURCE` and `PREFIX.TARGET`. DataError when their numbers of lines differ, with
+// both counts and both paths.
 [[nodiscard]] CorpusFiles read_corpus(const std::string& prefix, const std::string& source,
                                       const std::string& target, bool decoder_only);
 
@@ -42,7 +42,8 @@ struct Corpus {
 // over-long lines are dropped and counted under either rule. DataError when no pair is left.
 [[nodiscard]] Corpus training_corpus(const CorpusFiles& files, OnBadLine on_bad_line);
 
-// All pairs, n lines in, n pairs out. With kSkip a bad line is mended (see `mended`) and counted.
+// All pairs, n lines in, n pairs out. With kSkip a bad line is repaired (see `repaired`) and
+// counted.
 [[nodiscard]] Corpus evaluation_corpus(const CorpusFiles& files, OnBadLine on_bad_line);
 
 // read_corpus, then training_corpus.

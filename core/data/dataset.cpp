@@ -27,7 +27,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 96 && std::is_trivially_copyable_v<Header>);
 
-// Bytes of a file with this header; negative when the counts are absurd.
+// Bytes of a file with this header; negative when the counts are impossible.
 int64_t file_size(const Header& h) {
   constexpr int64_t kMost = int64_t{1} << 48;
   if (std::min({h.pairs, h.source_tokens, h.target_tokens}) < 0) return -1;
@@ -120,7 +120,7 @@ Dataset::Dataset(std::shared_ptr<const std::string_view> image, const std::strin
   if (image_->size() < sizeof header)
     refuse("is cut off: ", image_->size(), " bytes, the header alone has ", sizeof header);
   std::memcpy(&header, image_->data(), sizeof header);
-  if (header.magic != kMagic) refuse("is no data set of Fathom");
+  if (header.magic != kMagic) refuse("is not a data set of Fathom");
   if (header.version != kVersion)
     refuse("has format version ", header.version, ", this program reads ", kVersion);
   if (file_size(header) != int64_t(image_->size()))
@@ -135,7 +135,7 @@ Dataset::Dataset(std::shared_ptr<const std::string_view> image, const std::strin
   target_offsets_ = take<int64_t>(at, header.pairs + 1);
   source_tokens_ = take<int32_t>(at, header.source_tokens);
   target_tokens_ = take<int32_t>(at, header.target_tokens);
-  // A hash is no signature: a file made by hand must not lead outside its pages either.
+  // A hash is not a signature: a file made by hand must not lead to reads outside its pages.
   if (!is_ascending(source_offsets_, header.source_tokens) ||
       !is_ascending(target_offsets_, header.target_tokens))
     refuse("is damaged: offsets do not ascend to the number of tokens");

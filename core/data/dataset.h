@@ -1,6 +1,6 @@
 // The tokens of one split, ready to train on: for every pair the tokens of source and target,
 // without EOS (`pack` adds it). A file of this format is mapped read-only, so ranks of one machine
-// share its pages. It carries a hash over all it says and is checked whole when opened.
+// share its pages. It contains a hash of all its contents, which is checked when it is opened.
 //
 // The file, native little-endian:  header of 96 bytes | source offsets, target offsets
 // (int64, pairs + 1 each) | source tokens, target tokens (int32).
@@ -22,12 +22,12 @@ struct TokenPair {
   std::vector<int32_t> target;
 };
 
-// Tokens of every pair, EOS counted. For a decoder-only model all of `source` is 0.
+// Tokens of every pair, EOS included. For a decoder-only model all of `source` is 0.
 struct PairLengths {
   std::vector<int32_t> source, target;
 
   [[nodiscard]] int64_t size() const { return int64_t(target.size()); }
-  // What a pair costs in a batch.
+  // Of a pair in a batch.
   [[nodiscard]] int32_t cost(int64_t i) const {
     return std::max(source[size_t(i)], target[size_t(i)]);
   }
@@ -37,12 +37,12 @@ class Dataset {
  public:
   // In memory.
   [[nodiscard]] static Dataset from_pairs(std::span<const TokenPair> pairs, bool decoder_only);
-  // DataError naming the file and the remedy when it is cut off, damaged, or of another version.
+  // DataError naming the file and the remedy when it is truncated, damaged, or of another version.
   [[nodiscard]] static Dataset open(const std::filesystem::path& path);
 
   // The bytes of its file.
   [[nodiscard]] std::string_view image() const { return *image_; }
-  // Of the content: equal on two machines exactly when their data are.
+  // Of the content: equal on two machines exactly when their data are equal.
   [[nodiscard]] const std::string& hash() const { return hash_; }
 
   [[nodiscard]] int64_t size() const { return int64_t(target_offsets_.size()) - 1; }

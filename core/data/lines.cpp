@@ -25,8 +25,8 @@ LineFault fault_of(std::string_view line) {
   return LineFault::kNone;
 }
 
-// One member of a gzip file: appends what it holds and returns how long it was. zlib's own file
-// functions take whatever follows a member and is none for the end of the file, without a word.
+// Appends the contents of one member of a gzip file and returns the member's length. zlib's own
+// file functions silently ignore trailing bytes that are not a member.
 size_t unpack_member(std::string_view packed, const std::string& path, std::string& bytes) {
   constexpr int kGzipFormat = 15 + 16;  // the largest window, and a gzip header
   z_stream stream{};
@@ -59,7 +59,7 @@ size_t unpack_member(std::string_view packed, const std::string& path, std::stri
 std::string read_gzip(const std::string& path) {
   const std::string packed = read_file("text", path);
   require<DataError>(packed.empty() || packed.starts_with("\x1f\x8b"), "text: ", path,
-                     " is not in gzip format; take .gz off its name");
+                     " is not in gzip format; remove .gz from its name");
   std::string bytes;
   for (size_t at = 0; at < packed.size();) {
     at += unpack_member(std::string_view(packed).substr(at), path, bytes);
@@ -91,7 +91,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\v\f\n") == std::string_view::npos;
 }
 
-std::string mended(std::string_view line) {
+std::string repaired(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   std::string out;
   out.reserve(line.size());

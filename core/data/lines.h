@@ -1,6 +1,6 @@
 // Text files as lines: plain or gzip, split on LF and on nothing else, so that U+2028, a lone CR or
-// a NUL can never shift one side of a corpus against the other. Every line is looked at once and
-// carries its fault, if any; what to do about a fault is decided in `corpus.h`.
+// a NUL can never shift one side of a corpus against the other. Every line is checked once and
+// carries its fault, if any; `corpus.h` decides what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fathom::data {
 
-// A longer line is no sentence. It is never tokenized.
+// A longer line is not a sentence and is never tokenized.
 inline constexpr int64_t kLongestLineBytes = int64_t{1} << 20;
 
 enum class LineFault : uint8_t {
@@ -25,17 +25,17 @@ enum class LineFault : uint8_t {
 // The reason under which a line with this fault is counted: "invalid_utf8", "too_long", ...
 [[nodiscard]] std::string_view reason(LineFault fault);
 
-// No byte but ASCII white space.
+// Only ASCII white space.
 [[nodiscard]] bool is_blank(std::string_view line);
 
-// A line that may be tokenized, for text that must keep its number of lines: a CR at the end goes,
-// a NUL becomes a space, each invalid byte becomes U+FFFD, a line over the limit is cut.
-[[nodiscard]] std::string mended(std::string_view line);
+// A line that may be tokenized, for text that must keep its number of lines: a CR at the end is
+// removed, a NUL becomes a space, an invalid byte U+FFFD, a line over the limit is truncated.
+[[nodiscard]] std::string repaired(std::string_view line);
 
-// A text in memory. A last line without LF counts; nothing after a final LF does not.
+// A text in memory. A last line without LF counts; the empty rest after a final LF does not.
 class Text {
  public:
-  // `name` is what messages call it. A UTF-8 byte order mark at the start is taken off.
+  // `name` is for messages. A UTF-8 byte order mark at the start is removed.
   Text(std::string name, std::string bytes);
 
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -15,7 +15,7 @@
 namespace fathom::data {
 namespace {
 
-// What a signal handler can read without a lock. A mapping beyond the last slot is only not named.
+// Readable in a signal handler without a lock. Mappings beyond the last slot are not recorded.
 struct Slot {
   std::atomic<const char*> begin{nullptr};  // nullptr: free
   std::atomic<size_t> size{0};

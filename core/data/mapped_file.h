@@ -1,5 +1,5 @@
 // Read-only pages of a file. They outlive a rename or removal of the file, but not its truncation,
-// nor a failure of its disk: then touching them raises SIGBUS, and the program can at least tell
+// nor a failure of its disk: then an access raises SIGBUS, and the program can at least report
 // which file it was.
 #pragma once
 

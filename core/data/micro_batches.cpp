@@ -9,9 +9,9 @@ int64_t cost_of(const std::vector<int64_t>& shard, const PairLengths& lengths) {
   return cost;
 }
 
-// One past the last shard that goes together with `first`.
-int fused_end(const Batch& batch, const PairLengths& lengths, int first, int end,
-              const MicroBatchOptions& options) {
+// One past the last shard that shares a micro-batch with `first`.
+int end_of_group(const Batch& batch, const PairLengths& lengths, int first, int end,
+                 const MicroBatchOptions& options) {
   int last = first + 1;
   if (!options.fuses_shards) return last;
   int64_t cost = cost_of(batch.shards[size_t(first)], lengths);
@@ -23,7 +23,7 @@ int fused_end(const Batch& batch, const PairLengths& lengths, int first, int end
   return last;
 }
 
-// Adds a shard, without rows so far, behind those that are there.
+// Appends a shard, without rows so far.
 void open_shard(MicroBatch& micro) {
   const ShardRows before = micro.shards.empty() ? ShardRows{} : micro.shards.back();
   micro.shards.push_back({.first_source = before.first_source + before.source_rows,
@@ -45,9 +45,9 @@ MicroBatch fused(const Batch& batch, const PairLengths& lengths, int first, int 
   return micro;
 }
 
-// A single shard that is too large for one.
-void append_cut(const Batch& batch, const PairLengths& lengths, int shard, int64_t micro_tokens,
-                std::vector<MicroBatch>& out) {
+// A single shard that is too large for one micro-batch.
+void append_split(const Batch& batch, const PairLengths& lengths, int shard, int64_t micro_tokens,
+                  std::vector<MicroBatch>& out) {
   int64_t cost = 0;
   bool is_first = true;
   for (const int64_t pair : batch.shards[size_t(shard)]) {
@@ -69,10 +69,10 @@ std::vector<MicroBatch> micro_batches(const Batch& batch, const PairLengths& len
                                       int end, const MicroBatchOptions& options) {
   std::vector<MicroBatch> out;
   for (int first = begin; first < end;) {
-    const int last = fused_end(batch, lengths, first, end, options);
+    const int last = end_of_group(batch, lengths, first, end, options);
     if (options.fuses_shards &&
         cost_of(batch.shards[size_t(first)], lengths) > options.micro_tokens)
-      append_cut(batch, lengths, first, options.micro_tokens, out);
+      append_split(batch, lengths, first, options.micro_tokens, out);
     else
       out.push_back(fused(batch, lengths, first, last));
     first = last;

@@ -1,9 +1,9 @@
-// How one rank goes through its virtual shards of a batch: as micro-batches, each one forward and
-// one backward. A pure function of the batch and the lengths.
+// How one rank divides its virtual shards of a batch into micro-batches, each one forward and one
+// backward. A pure function of the batch and the lengths.
 //
-// Where shards may be fused, neighbours share a micro-batch as long as they cost at most
-// `micro_tokens` together, and a shard that costs more alone is cut into several. Otherwise every
-// shard is one micro-batch, an empty one too.
+// Where shards may be fused, adjacent ones share a micro-batch as long as they cost at most
+// `micro_tokens` together, and a shard that costs more alone is split into several. Otherwise every
+// shard is one micro-batch, even an empty one.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct MicroBatch {
   std::vector<int64_t> pairs = {};
   int first_shard = 0;                 // of the batch's
   std::vector<ShardRows> shards = {};  // from first_shard on, without gaps
-  // Shards of one gradient sum may be several micro-batches.
+  // A split shard has several micro-batches.
   bool is_first = true;  // of its shards
   bool is_last = true;
 };
@@ -32,12 +32,12 @@ struct MicroBatchOptions {
   bool fuses_shards = false;
 };
 
-// Of shards [begin, end). Their order is that of the batch, also within a micro-batch.
+// Of shards [begin, end), in the order of the batch, also within a micro-batch.
 [[nodiscard]] std::vector<MicroBatch> micro_batches(const Batch& batch, const PairLengths& lengths,
                                                     int begin, int end,
                                                     const MicroBatchOptions& options);
 
-// Source and target tokens of shards [begin, end), EOS counted.
+// Source and target tokens of shards [begin, end), EOS included.
 [[nodiscard]] int64_t tokens_of(const Batch& batch, const PairLengths& lengths, int begin, int end);
 
 }  // namespace fathom::data

@@ -1,4 +1,4 @@
-// What the model reads: the real tokens of some pairs, one sentence behind the other, no padding.
+// The model's input: the tokens of some pairs, one sentence after the other, without padding.
 // Source sentences end in EOS. The decoder's input is EOS and the target; what it must predict is
 // the target and EOS. A decoder-only batch has no source rows.
 #pragma once
@@ -28,8 +28,8 @@ struct PackedBatch {
 };
 
 // Packs `pairs` in the order given. `sources`, when not empty, names for each of them the pair
-// whose source is read in its place: the source gain compares the loss under foreign sources with
-// the loss under the right ones. InvalidArgument for an index that is not in the data set, and when
+// whose source is read instead: the source gain compares the loss under exchanged sources with the
+// loss under the right ones. InvalidArgument for an index that is not in the data set, and when
 // `sources` has another length than `pairs` or the data set has no sources.
 [[nodiscard]] PackedBatch pack(const Dataset& dataset, std::span<const int64_t> pairs,
                                std::span<const int64_t> sources = {});

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The texts of all splits, read once: what is hashed is what is used.
+// The texts of all splits, read once: the hashed bytes are the ones used.
 struct Texts {
   CorpusFiles train;
   std::optional<CorpusFiles> valid, test;
@@ -54,7 +54,7 @@ std::string fingerprint_of(const Texts& texts, const DataConfig& config, bool de
   return xxh3_128(all);
 }
 
-// Many sentences per task keep the pool's overhead out of sight; the result does not depend on it.
+// Many sentences per task keep the pool's overhead negligible; the result does not depend on it.
 std::vector<TokenPair> encode(const Corpus& corpus, const Tokenizer& tokenizer,
                               const std::function<void(double)>& progress) {
   constexpr int64_t kPerTask = 512, kTasksPerRound = 64;
@@ -76,7 +76,7 @@ std::vector<TokenPair> encode(const Corpus& corpus, const Tokenizer& tokenizer,
   return pairs;
 }
 
-// Drops what shows only in tokens: sides that normalise to nothing (a no-break space), long pairs.
+// Drops what only the tokens show: sides that normalise to nothing (a no-break space), long pairs.
 Dataset training_set(const Corpus& corpus, const Tokenizer& tokenizer, int64_t max_length,
                      SplitReport& report, const std::function<void(double)>& progress) {
   const bool decoder_only = corpus.source.empty();
@@ -102,7 +102,7 @@ Dataset training_set(const Corpus& corpus, const Tokenizer& tokenizer, int64_t m
 fs::path directory_of(const DataConfig& config, const std::string& fingerprint) {
   if (config.directory.empty()) return fs::path(".fathom") / "data" / fingerprint;
   fs::path directory = fs::path(config.directory).lexically_normal();
-  if (!directory.has_filename()) directory = directory.parent_path();  // a slash at the end
+  if (!directory.has_filename()) directory = directory.parent_path();  // a trailing slash
   require(directory.has_filename() && directory != "." && directory.filename() != "..",
           "data.directory: \"", config.directory, "\" cannot be a data set; name a directory");
   return directory;
@@ -166,7 +166,7 @@ PreparedData prepare(const DataConfig& config, bool decoder_only,
   const fs::path directory = directory_of(config, fingerprint);
   progress("reading the text", 1);
 
-  // Without the lock first: a whole set may lie where this process cannot write.
+  // Without the lock first: a complete set may be where this process cannot write.
   std::string why_not;
   if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
 
@@ -186,7 +186,7 @@ PreparedData prepare(const DataConfig& config, bool decoder_only,
   write_prepared(directory, data);
   progress("writing", 1);
 
-  // What was written is what will be read by everybody else; read it like them.
+  // Everybody else will read what was written; read it in the same way.
   const std::string rebuilt = why_not;
   auto written = open_prepared(directory, fingerprint, why_not);
   require<IoError>(written.has_value(), "data: ", directory.string(),

@@ -1,11 +1,11 @@
 // From text files to a tokenizer and the data sets of the three splits. The result is a directory:
 //
-//   data.json         what is below, with the hash of every file; written last
+//   data.json         reports and hashes of the files below; written last
 //   tokenizer.model   train.bin   valid.bin   test.bin
 //
 // It is named by a fingerprint of the texts and of the keys that shape the result, built once under
-// a lock, aside, and made visible by one rename; any number of processes may ask for it at once. A
-// set that is stale or damaged is built again.
+// a lock, under a temporary name, and made visible by one rename; any number of processes may
+// prepare it at once. A set that is stale or damaged is rebuilt.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +24,8 @@
 
 namespace fathom::data {
 
-// What became of the lines of one split. In training `counts` are dropped pairs by reason; in
-// validation and test, pairs that were mended or cut ("truncated"), but kept.
+// The lines of one split. In training `counts` are dropped pairs by reason; in validation and test,
+// pairs that were repaired or truncated ("truncated"), but kept.
 struct SplitReport {
   int64_t lines = 0;
   int64_t pairs = 0;
@@ -41,15 +41,15 @@ struct PreparedData {
   std::optional<Dataset> valid, test;          // where the config names them
   std::map<std::string, SplitReport> reports;  // by "train", "valid", "test"
   double unigram_entropy = 0;                  // nats, target tokens of train with EOS
-  std::vector<std::string> notes;              // for a person: what was unusual
+  std::vector<std::string> notes;              // for the log: what was unusual
   bool built = false;                          // by this call
 };
 
-// `phase` is what goes on now, `fraction` how much of that phase is done, 0 to 1.
+// `phase` is the current phase, `fraction` how much of it is done, 0 to 1.
 using PrepareProgress = std::function<void(std::string_view phase, double fraction)>;
 
-// DataError for what is wrong with the texts, InvalidArgument for the config (also when
-// data.directory holds files that are not of a data set), IoError when the disk says no.
+// DataError for errors in the texts, InvalidArgument for the config (also when data.directory
+// holds files that are not of a data set), IoError for failed reads and writes.
 [[nodiscard]] PreparedData prepare(const DataConfig& config, bool decoder_only,
                                    const PrepareProgress& progress = {});
 
@@ -59,7 +59,7 @@ using PrepareProgress = std::function<void(std::string_view phase, double fracti
                                      bool decoder_only);
 
 // The tokens of `corpus` for validation and test: every pair stays, a side over `max_length` tokens
-// is cut and its pair counted as "truncated" in report.counts.
+// is truncated and its pair counted as "truncated" in report.counts.
 [[nodiscard]] Dataset encode_evaluation(const Corpus& corpus, const Tokenizer& tokenizer,
                                         int64_t max_length, SplitReport& report);
 

@@ -152,7 +152,7 @@ void refuse_foreign_files(const fs::path& directory) {
 
 void write_prepared(const fs::path& directory, const PreparedData& data) try {
   refuse_foreign_files(directory);
-  // A link may lead to a larger disk: the set goes where it leads.
+  // A link may lead to a larger disk: the set is written where it leads.
   const fs::path place = fs::is_symlink(directory) ? fs::canonical(directory) : directory;
   const Directory parent("data", parent_of(place), Directory::Links::kFollow);
   const std::string name = place.filename().string(), aside_name = name + ".fathom-aside";

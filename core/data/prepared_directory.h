@@ -1,4 +1,4 @@
-// The directory of a prepared data set on disk: open it if it is whole and of the wanted
+// The directory of a prepared data set on disk: open it if it is complete and has the expected
 // fingerprint, or put a new one in its place. See prepare.h for what is in it.
 #pragma once
 
@@ -13,19 +13,19 @@ namespace fathom::data {
 // Bump when tokenization, the rules for lines, or the layout change: older sets are then stale.
 inline constexpr int kPreparedFormat = 1;
 
-// The set, or nothing: then `why_not` says what is wrong with the one there, and is empty when
-// there is none. `fingerprint` is the wanted one.
+// The set, or nullopt: then `why_not` says what is wrong with the existing one, and is empty when
+// there is none. `fingerprint` is the expected one.
 [[nodiscard]] std::optional<PreparedData> open_prepared(const std::filesystem::path& directory,
                                                         const std::string& fingerprint,
                                                         std::string& why_not);
 
-// A wrong data.directory must not cost anybody a file: InvalidArgument when `directory` is a file
-// or holds one that is not of a data set.
+// A wrong data.directory must not destroy files: InvalidArgument when `directory` is a file or
+// holds one that is not of a data set.
 void refuse_foreign_files(const std::filesystem::path& directory);
 
-// Writes `data` aside, syncs it and renames it to `directory`, in place of an older set. The caller
-// holds the lock of `directory`. What a killed builder left is removed first; foreign files are
-// refused as above.
+// Writes `data` under a temporary name, syncs it and renames it to `directory`, replacing an older
+// set. The caller holds the lock of `directory`. What a killed builder left is removed first;
+// foreign files are refused as above.
 void write_prepared(const std::filesystem::path& directory, const PreparedData& data);
 
 // Hash over tokenizer and tokens.

@@ -1,4 +1,4 @@
-// Where the sentences of a packed batch lie, on the host: one behind the other, without gaps.
+// Where the sentences of a packed batch are, on the host: one after the other, without gaps.
 #pragma once
 
 #include <algorithm>

@@ -14,8 +14,8 @@
 namespace fathom::data {
 namespace {
 
-// SentencePiece keeps positions in a word in 16 bits and runs over the end of a longer one; and
-// normalisation makes up to 18 characters of one of 3 bytes.
+// SentencePiece stores positions in a word in 16 bits and overruns longer words; and normalisation
+// can turn one character of 3 bytes into 18 characters.
 constexpr size_t kLongestWordBytes = 4000;
 
 bool has_long_word(std::string_view text) {
@@ -28,13 +28,13 @@ bool has_long_word(std::string_view text) {
   return false;
 }
 
-// Something that is neither white space nor a control character; SentencePiece ends the process
-// where there is nothing else.
+// Whether there is anything but white space and control characters; SentencePiece ends the process
+// when there is not.
 bool has_visible(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return uint8_t(c) > ' ' && c != 127; });
 }
 
-// What may be learnt from, of both sides.
+// The sentences of both sides that can be learnt from.
 class Sentences final : public sentencepiece::SentenceIterator {
  public:
   Sentences(std::span<const std::string> first, std::span<const std::string> second)
@@ -61,8 +61,8 @@ class Sentences final : public sentencepiece::SentenceIterator {
 };
 
 // SentencePiece prints a source location first: "Internal: trainer.cc(580) [...] Vocabulary ...".
-// What a person can use starts with "Vocabulary size"; without it the whole text is passed on.
-std::string told_by(const sentencepiece::util::Status& status) {
+// The useful part starts with "Vocabulary size"; without it the whole text is returned.
+std::string message_of(const sentencepiece::util::Status& status) {
   const std::string text = status.ToString();
   const size_t at = text.find("Vocabulary size");
   return at == std::string::npos ? text : text.substr(at);
@@ -86,8 +86,8 @@ Tokenizer Tokenizer::train(std::span<const std::string> source, std::span<const 
   require(vocabulary_size > 2 && vocabulary_size <= 1'000'000,
           "tokenizer: data.vocabulary_size is ", vocabulary_size,
           ", allowed are 3 to 1000000 (two are special)");
-  // One thread: the unigram trainer adds up expectations per thread, so their number would show.
-  // No sampling of sentences: that draws at random.
+  // One thread: the unigram trainer adds up expectations per thread, so the result depends on their
+  // number. No sampling of sentences: that is random.
   const std::unordered_map<std::string, std::string> settings{
       {"model_type", kind == TokenizerKind::kBpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(vocabulary_size)},
@@ -111,7 +111,7 @@ Tokenizer Tokenizer::train(std::span<const std::string> source, std::span<const 
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
   require<DataError>(status.ok(), "tokenizer: data.vocabulary_size is ", vocabulary_size,
                      ", and learning from ", source.size() + target.size(),
-                     " sentences failed: ", told_by(status));
+                     " sentences failed: ", message_of(status));
   return from_bytes(std::move(model));
 }
 
@@ -119,7 +119,7 @@ Tokenizer Tokenizer::from_bytes(std::string model) {
   auto impl = std::make_unique<Impl>();
   const auto status = impl->processor.LoadFromSerializedProto(model);
   require<DataError>(status.ok(), "tokenizer: ", model.size(),
-                     " bytes are no SentencePiece model: ", status.ToString());
+                     " bytes are not a SentencePiece model: ", status.ToString());
   const int unknown = impl->processor.unk_id(), eos = impl->processor.eos_id();
   require<DataError>(unknown == kUnknownToken && eos == kEndOfSentence, "tokenizer: unknown is id ",
                      unknown, " and EOS id ", eos, ", they must be ", kUnknownToken, " and ",

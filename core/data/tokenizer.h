@@ -3,7 +3,7 @@
 // starts with EOS. Text is normalised by nmt_nfkc, SentencePiece's default.
 //
 // Every character of the training text gets a piece (coverage 1), and there is no byte fallback:
-// only a character never seen in training is unknown, and its 256 byte tokens would be untrained.
+// only characters never seen in training are unknown, and the 256 byte tokens would be untrained.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class Tokenizer {
                                        std::span<const std::string> target, TokenizerKind kind,
                                        int64_t vocabulary_size);
 
-  // From the bytes of a model file, or the file. DataError when it is no SentencePiece model or has
-  // other special ids; IoError when the file cannot be read.
+  // From the bytes of a model file, or the file. DataError when it is not a SentencePiece model or
+  // has other special ids; IoError when the file cannot be read.
   [[nodiscard]] static Tokenizer from_bytes(std::string model);
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& path);
 
@@ -41,7 +41,7 @@ class Tokenizer {
 
   // Without EOS. Empty for a text of white space. Any number of threads may call these at once.
   [[nodiscard]] std::vector<int32_t> encode(std::string_view text) const;
-  // Leaves EOS out. InvalidArgument for an id outside 0 .. size() - 1.
+  // Skips EOS. InvalidArgument for an id outside 0 .. size() - 1.
   [[nodiscard]] std::string decode(std::span<const int32_t> tokens) const;
 
   [[nodiscard]] int64_t size() const;

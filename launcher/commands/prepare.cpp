@@ -25,7 +25,7 @@ void print_split(const data::PreparedData& data, const char* name, const data::D
              double(split.target_tokens()) / pairs);
   const bool training = std::string_view(name) == "train";
   if (!report.counts.empty())
-    fmt::print("{:<10} {}: {}\n", "", training ? "dropped" : "mended, kept",
+    fmt::print("{:<10} {}: {}\n", "", training ? "dropped" : "repaired, kept",
                data::describe(report.counts));
 }
 

@@ -31,7 +31,7 @@ std::vector<decode::Tokens> read_sources(std::istream& in, size_t most, size_t b
     if (find_invalid_utf8(line) != line.npos)
       log.warn(join("line ", before + sources.size() + 1,
                     ": is not UTF-8; each byte that is not becomes U+FFFD"));
-    sources.push_back(model.tokenizer->encode(data::mended(line)));
+    sources.push_back(model.tokenizer->encode(data::repaired(line)));
     if (sources.back().size() <= longest) continue;
     log.warn(join("line ", before + sources.size(), ": ", sources.back().size(), " tokens, cut to ",
                   longest, " (data.max_length)"));

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
 
-// 1 to `longest` tokens a side, the two sides apart.
+// 1 to `longest` tokens a side, drawn independently.
 PairLengths random_lengths(int64_t n, int32_t longest, uint64_t seed = 3) {
   const PhiloxStream stream(seed, "test/lengths");
   PairLengths lengths;
@@ -85,7 +85,7 @@ TEST_P(EveryConfig, KeepsBatchesAndShardsWithinTheirTokens) {
   }
 }
 
-TEST_P(EveryConfig, FillsBatchesAsFarAsTheyGo) {
+TEST_P(EveryConfig, FillsBatchesUpToTheLimit) {
   const PairLengths lengths = random_lengths(2003, 40);
   const BatchConfig config = GetParam();
   const bool to_the_brim =
@@ -173,7 +173,7 @@ TEST(EpochPlan, OrderIsUniform) {
     for (const int64_t n : place) EXPECT_NEAR(double(n), 1000, 137);
 }
 
-TEST(EpochPlan, DealsTheLongestFirstAndKeepsTheOrderInAShard) {
+TEST(EpochPlan, BalancesTheLongestFirstAndKeepsTheOrderInAShard) {
   PairLengths lengths;
   lengths.source = {10, 7, 6, 5, 1};
   lengths.target = {1, 1, 1, 1, 1};

@@ -26,7 +26,7 @@ TEST(Corpus, RefusesUnequalLineCountsWithBothCountsAndPaths) {
   EXPECT_THAT(
       error_of<DataError>([&] { (void)load_parallel(dir / "x", "de", "en", OnBadLine::kFail); }),
       AllOf(HasSubstr(de + " has 3 lines"), HasSubstr(en + " has 4"),
-            HasSubstr("line 4 has no partner")));
+            HasSubstr("line 4 has no translation")));
 }
 
 TEST(Corpus, LineSeparatorsOtherThanLineFeedNeverShiftASide) {
@@ -85,7 +85,7 @@ TEST(Corpus, BlankAndOverlongLinesAreCountedEvenWhenBadLinesFail) {
   EXPECT_EQ(describe(corpus.counts), "empty_source 1, too_long 1");
 }
 
-TEST(Corpus, RefusesATextOfWhichNothingIsLeft) {
+TEST(Corpus, RefusesATextWithoutAUsablePair) {
   EXPECT_THAT(
       error_of<DataError>([] { (void)training_corpus(files("\n\n", "a\n\n"), OnBadLine::kFail); }),
       AllOf(HasSubstr("x.de and x.en: all 2 pairs were dropped (empty_source 2)")));

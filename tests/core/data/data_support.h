@@ -1,4 +1,4 @@
-// What the tests of core/data share: a temporary directory, a small corpus, errors as text.
+// Shared by the tests of core/data: a temporary directory, a small corpus, errors as text.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ class TemporaryDirectory {
   support::TemporaryDirectory directory_;
 };
 
-// The text of the `Kind` that `action` throws; another kind, or none, ends in a text that no
-// expectation holds for.
+// The text of the `Kind` that `action` throws; for another kind, or none, a text that matches no
+// expectation.
 template <class Kind, class Action>
 std::string error_of(Action action) {
   try {

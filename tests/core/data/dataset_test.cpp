@@ -61,7 +61,7 @@ TEST(Dataset, OutlivesItsFileAndItsMaker) {
   EXPECT_THAT(values(opened.target(2)), ElementsAre(10, 11));
 }
 
-TEST(Dataset, HashTellsApartWhatDiffers) {
+TEST(Dataset, HashDiffersForDifferentData) {
   const std::string hash = Dataset::from_pairs(kPairs, false).hash();
   std::vector<TokenPair> other = kPairs;
   other[0].source[1] = 60;
@@ -100,7 +100,7 @@ TEST(Dataset, RefusesAnyFlippedBit) {
   }
 }
 
-TEST(MappedFile, IsKnownByItsPagesWhileItIsMapped) {
+TEST(MappedFile, IsFoundByItsPagesWhileItIsMapped) {
   const TemporaryDirectory dir;
   const std::string path = dir.write("x.bin", std::string(10'000, 'x'));
   auto first = map_file(path);
@@ -142,7 +142,7 @@ TEST(Dataset, NamesAnotherFormat) {
   EXPECT_THAT(error_of<DataError>([&] { (void)Dataset::open(newer); }),
               HasSubstr("format version 9, this program reads 1"));
   EXPECT_THAT(error_of<DataError>([&] { (void)Dataset::open(foreign); }),
-              HasSubstr("is no data set of Fathom"));
+              HasSubstr("is not a data set of Fathom"));
   EXPECT_THAT(error_of<IoError>([&] { (void)Dataset::open(dir / "none.bin"); }),
               HasSubstr("No such file"));
 }

@@ -62,7 +62,7 @@ TEST(Text, NamesThePlaceOfAFault) {
   EXPECT_EQ(text.describe_fault(3), "x.de:4:2: NUL byte (byte 17 of the file)");
 }
 
-TEST(Text, TakesOffAByteOrderMarkButCountsItInOffsets) {
+TEST(Text, RemovesAByteOrderMarkButCountsItInOffsets) {
   const Text text("x", "\xEF\xBB\xBFna\xFF\n\xFF");
 
   EXPECT_TRUE(text.had_byte_order_mark());
@@ -79,14 +79,14 @@ TEST(Text, MarksALineOfTenMegabytes) {
   EXPECT_THAT(text.describe_fault(1), HasSubstr("line of 10000000 bytes, the most is 1048576"));
 }
 
-TEST(Mended, GivesALineThatHasNoFault) {
+TEST(Repaired, HasNoFault) {
   using namespace std::string_literals;
-  EXPECT_EQ(mended("a\r"), "a");
-  EXPECT_EQ(mended("a\0b"s), "a b");
-  EXPECT_EQ(mended("a\xFFz\xE2\x82"), "a\uFFFDz\uFFFD\uFFFD");
-  EXPECT_EQ(mended("schön"), "schön");
+  EXPECT_EQ(repaired("a\r"), "a");
+  EXPECT_EQ(repaired("a\0b"s), "a b");
+  EXPECT_EQ(repaired("a\xFFz\xE2\x82"), "a\uFFFDz\uFFFD\uFFFD");
+  EXPECT_EQ(repaired("schön"), "schön");
 
-  const std::string cut = mended(std::string(1'048'575, 'a') + "ö");
+  const std::string cut = repaired(std::string(1'048'575, 'a') + "ö");
   EXPECT_EQ(cut, std::string(1'048'575, 'a'));  // never half a character
 }
 

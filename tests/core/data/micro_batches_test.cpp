@@ -48,7 +48,7 @@ TEST(MicroBatches, AreTheShardsOneByOneWhereNothingIsFused) {
   }
 }
 
-TEST(MicroBatches, FuseNeighboursUpToTheLimitAndNotOneTokenBeyond) {
+TEST(MicroBatches, FuseAdjacentShardsUpToTheLimitAndNotOneTokenBeyond) {
   const Batch batch = batch_of({{0}, {1}, {2}, {3}, {4}});
 
   const auto fused = [&](int64_t limit) {
@@ -78,7 +78,7 @@ TEST(MicroBatches, KnowWhichRowsBelongToWhichShard) {
               ElementsAre(20, 10, 5, 6));
 }
 
-TEST(MicroBatches, CutAShardThatIsTooLargeAlone) {
+TEST(MicroBatches, SplitAShardThatIsTooLargeAlone) {
   const Batch batch = batch_of({{0}, {1, 2, 3, 4, 5}, {6}});
 
   const std::vector<MicroBatch> micro =

@@ -81,7 +81,7 @@ TEST(PackedBatch, RefusesWhatDoesNotFit) {
               HasSubstr("pair 3 of 3"));
 }
 
-TEST(Segments, LieBehindEachOther) {
+TEST(Segments, FollowEachOtherWithoutGaps) {
   const std::vector<int32_t> lengths{3, 0, 2};
   const Segments segments = Segments::from_lengths(lengths);
 

@@ -102,7 +102,7 @@ TEST_F(Prepare, DoesNoWorkTheSecondTime) {
   EXPECT_EQ(second.tokenizer->bytes(), first.tokenizer->bytes());
 }
 
-TEST_F(Prepare, NamesTheDirectoryByItsFingerprintUnlessTold) {
+TEST_F(Prepare, NamesTheDirectoryByItsFingerprintUnlessConfigured) {
   const fs::path before = fs::current_path();
   fs::current_path(dir / "");
   config.directory = "";
@@ -273,7 +273,7 @@ TEST_F(Prepare, ReadsOnlyTheTargetSideForADecoder) {
   EXPECT_EQ(data.valid->size(), 3);
 }
 
-TEST_F(Prepare, TellsWhatIsWrongBeforeAnyWork) {
+TEST_F(Prepare, ReportsErrorsBeforeAnyWork) {
   const auto error = [&] { return [this] { (void)prepare(config, false); }; };
   DataConfig good = config;
 
@@ -338,7 +338,7 @@ TEST_F(Prepare, AKilledBuilderLeavesNoHalfSetAndNoLock) {
     ASSERT_TRUE(killed_at(phase)) << phase;
     EXPECT_FALSE(fs::exists(dir / "set")) << phase;
   }
-  // Killed in the middle of writing: what lies aside is half a set.
+  // Killed in the middle of writing: the temporary directory has half a set.
   fs::create_directory(dir / "set.fathom-aside");
   dir.write("set.fathom-aside/train.bin", "half");
 
@@ -347,7 +347,7 @@ TEST_F(Prepare, AKilledBuilderLeavesNoHalfSetAndNoLock) {
   EXPECT_THAT(names(), ::testing::Not(Contains(HasSubstr("fathom-"))));
 }
 
-TEST_F(Prepare, GoesWhereALinkLeads) {
+TEST_F(Prepare, WritesWhereALinkLeads) {
   fs::create_directories(dir / "disk/large");
   fs::create_directory_symlink("disk/large", dir / "set");
 
@@ -360,7 +360,7 @@ TEST_F(Prepare, GoesWhereALinkLeads) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir / "disk"), {}), 1);
 }
 
-TEST_F(Prepare, SaysWhenTheDiskRefuses) {
+TEST_F(Prepare, ReportsAFailureOfTheDisk) {
   config.directory = dir / "train.de/set";  // below a file
 
   EXPECT_THAT(error_of<IoError>([&] { (void)prepare(config, false); }), HasSubstr("train.de"));

@@ -33,7 +33,7 @@ TEST_P(EveryKind, LearnsTheSameBytesTwice) {
   EXPECT_EQ(trained(GetParam()).bytes(), trained(GetParam()).bytes());
 }
 
-TEST_P(EveryKind, ReturnsTheTextItWasGiven) {
+TEST_P(EveryKind, ReturnsTheSameText) {
   const Tokenizer tokenizer = trained(GetParam());
 
   EXPECT_EQ(tokenizer.size(), 80);
@@ -119,13 +119,13 @@ TEST(Tokenizer, RefusesAFileThatIsNoModel) {
   const std::string path = dir.write("t.model", "not a model");
 
   EXPECT_THAT(error_of<DataError>([&] { (void)Tokenizer::load(path); }),
-              AllOf(HasSubstr(path), HasSubstr("no SentencePiece model")));
+              AllOf(HasSubstr(path), HasSubstr("not a SentencePiece model")));
   EXPECT_THAT(error_of<IoError>([&] { (void)Tokenizer::load(dir / "none"); }),
               AllOf(HasSubstr(dir / "none"), HasSubstr("No such file")));
 }
 
-// Words beyond 32,768 characters made SentencePiece run over the end of an array, and U+FDFA is 18
-// characters once it is normalised.
+// Words beyond 32,768 characters made SentencePiece overrun an array, and U+FDFA is normalised to
+// 18 characters.
 TEST_P(EveryKind, LearnsAroundWordsThatSentencePieceCannotHold) {
   const std::string unspaced(100'000, 'a');
   std::string expanding;
