@@ -15,10 +15,10 @@
 namespace fathom::score {
 namespace {
 
-constexpr std::size_t kOrders = 4;
+constexpr size_t kOrders = 4;
 constexpr double kFloor = 0.1;
 constexpr double kAdded = 1.0;
-constexpr double kLogOfZero = -9999999999.0;  // sacreBLEU's stand-in; exp of it is 0
+constexpr double kLogOfZero = -9999999999.0;  // as in sacreBLEU; its exp is 0
 
 std::u32string prepare(std::u32string line, BleuTokenizer tokenizer) {
   strip_right(line);
@@ -40,7 +40,7 @@ int64_t closest_length(int64_t length, const std::vector<std::u32string>& refere
   return closest;
 }
 
-// Every n-gram of order n with the highest count that any reference has of it.
+// Every n-gram of order n with its highest count in any reference.
 NgramCounts highest_counts(const std::vector<std::u32string>& references, int order) {
   NgramCounts highest;
   for (const std::u32string& reference : references)
@@ -57,8 +57,8 @@ void add_segment(Segment segment, BleuTokenizer tokenizer, BleuScore& sum) {
   const int64_t length = word_count(segment.hypothesis);
   sum.hypothesis_length += length;
   sum.reference_length += closest_length(length, segment.references);
-  for (std::size_t n = 0; n < kOrders; ++n) {
-    const int order = static_cast<int>(n) + 1;
+  for (size_t n = 0; n < kOrders; ++n) {
+    const int order = int(n) + 1;
     const NgramCounts ngrams = count_word_ngrams(segment.hypothesis, order);
     sum.totals[n] += total(ngrams);
     sum.counts[n] += overlap(ngrams, highest_counts(segment.references, order));
@@ -68,8 +68,7 @@ void add_segment(Segment segment, BleuTokenizer tokenizer, BleuScore& sum) {
 double brevity_penalty(int64_t hypothesis_length, int64_t reference_length) {
   if (hypothesis_length >= reference_length) return 1.0;
   if (hypothesis_length == 0) return 0.0;
-  return std::exp(1.0 -
-                  static_cast<double>(reference_length) / static_cast<double>(hypothesis_length));
+  return std::exp(1.0 - double(reference_length) / double(hypothesis_length));
 }
 
 // BLEU = BP exp(1/N sum_n log p_n), with the operations in sacreBLEU's order: the last bit counts.
@@ -80,11 +79,11 @@ void finish(BleuScore& bleu, const BleuOptions& options) {
   if (!has_match) return;
 
   double halvings = 1.0;
-  std::size_t orders = kOrders;
-  for (std::size_t n = 0; n < kOrders; ++n) {
+  size_t orders = kOrders;
+  for (size_t n = 0; n < kOrders; ++n) {
     const double added = options.smoothing == BleuSmoothing::kAddK && n > 0 ? kAdded : 0.0;
-    const double matches = static_cast<double>(bleu.counts[n]) + added;
-    const double all = static_cast<double>(bleu.totals[n]) + added;
+    const double matches = double(bleu.counts[n]) + added;
+    const double all = double(bleu.totals[n]) + added;
     if (all == 0) break;
     if (options.effective_order) orders = n + 1;
     if (matches > 0) {
@@ -97,9 +96,9 @@ void finish(BleuScore& bleu, const BleuOptions& options) {
     }
   }
   double sum = 0;
-  for (std::size_t n = 0; n < orders; ++n)
+  for (size_t n = 0; n < orders; ++n)
     sum += bleu.precisions[n] == 0 ? kLogOfZero : std::log(bleu.precisions[n]);
-  bleu.score = bleu.brevity_penalty * std::exp(sum / static_cast<double>(orders));
+  bleu.score = bleu.brevity_penalty * std::exp(sum / double(orders));
 }
 
 std::string smoothing_field(BleuSmoothing smoothing) {
@@ -132,8 +131,7 @@ BleuScore sentence_bleu(const std::string& hypothesis, std::span<const std::stri
 std::string to_line(const BleuScore& score) {
   const double ratio = score.reference_length == 0
                            ? 0.0
-                           : static_cast<double>(score.hypothesis_length) /
-                                 static_cast<double>(score.reference_length);
+                           : double(score.hypothesis_length) / double(score.reference_length);
   const std::array<double, 4>& p = score.precisions;
   return fmt::format(
       "BLEU = {:.2f} {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} "
@@ -160,7 +158,7 @@ const char* to_string(BleuSmoothing smoothing) {
     case BleuSmoothing::kNone:
       return "none";
   }
-  fail("bleu: unknown smoothing number ", static_cast<int>(smoothing));
+  fail("bleu: unknown smoothing number ", int(smoothing));
 }
 
 BleuSmoothing parse_bleu_smoothing(std::string_view name) {

@@ -1,6 +1,6 @@
 // BLEU (Papineni et al. 2002) with the definition, the printed line and the signature of sacreBLEU
-// 2.6.0. The signature's fields mean what they mean there; its version names this program, because
-// a number that sacreBLEU did not compute should not say so.
+// 2.6.0. The signature's fields have the same meaning; its version names this program, because a
+// number that sacreBLEU did not compute should not claim so.
 // Numbers are equal for the same Unicode version (categories for intl, lower case).
 #pragma once
 

@@ -21,7 +21,7 @@ bool is_13a_separator(char32_t c) {
 }
 
 void replace_all(std::u32string& text, std::u32string_view from, std::u32string_view to) {
-  std::size_t at = text.find(from);
+  size_t at = text.find(from);
   for (; at != std::u32string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
 }
@@ -49,7 +49,7 @@ template <class First, class Second>
 std::u32string isolate_pair(const std::u32string& text, First first, Second second, Around around) {
   std::u32string result;
   result.reserve(2 * text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
     if (i + 1 == text.size() || !first(text[i]) || !second(text[i + 1])) {
       result.push_back(text[i]);
       continue;
@@ -97,7 +97,7 @@ std::u32string separate(BleuTokenizer tokenizer, const std::u32string& line) {
     case BleuTokenizer::kNone:
       return line;
   }
-  fail("bleu: unknown tokenizer number ", static_cast<int>(tokenizer));
+  fail("bleu: unknown tokenizer number ", int(tokenizer));
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ const char* to_string(BleuTokenizer tokenizer) {
     case BleuTokenizer::kNone:
       return "none";
   }
-  fail("bleu: unknown tokenizer number ", static_cast<int>(tokenizer));
+  fail("bleu: unknown tokenizer number ", int(tokenizer));
 }
 
 BleuTokenizer parse_bleu_tokenizer(std::string_view name) {

@@ -1,4 +1,4 @@
-// How BLEU cuts a line into words. 13a is mteval-v13a's (WMT's and sacreBLEU's default), intl is
+// How BLEU splits a line into words. 13a is mteval-v13a's (WMT's and sacreBLEU's default), intl is
 // mteval-v14's by Unicode categories, char one word per code point, none splits at white space.
 #pragma once
 

@@ -29,7 +29,7 @@ bool is_chrf_punctuation(char32_t c) {
 std::u32string separate_punctuation(std::u32string_view line) {
   std::vector<std::u32string_view> words;
   for (const std::u32string_view word : split_words(line)) {
-    const std::size_t last = word.size() - 1;
+    const size_t last = word.size() - 1;
     if (last > 0 && is_chrf_punctuation(word.back())) {
       words.insert(words.end(), {word.substr(0, last), word.substr(last)});
     } else if (last > 0 && is_chrf_punctuation(word.front())) {
@@ -69,7 +69,7 @@ class LineNgrams {
 
 Statistics match(const LineNgrams& hypothesis, const LineNgrams& reference) {
   Statistics statistics;
-  for (std::size_t i = 0; i < hypothesis.counts().size(); ++i) {
+  for (size_t i = 0; i < hypothesis.counts().size(); ++i) {
     const NgramCounts& h = hypothesis.counts()[i];
     const NgramCounts& r = reference.counts()[i];
     // An order that the reference is too short for must not cost precision.
@@ -84,15 +84,15 @@ double f_score(const Statistics& statistics, int beta) {
   int orders = 0;
   for (const Matches& m : statistics) {
     if (m.hypothesis == 0 || m.reference == 0) continue;
-    precision += static_cast<double>(m.common) / static_cast<double>(m.hypothesis);
-    recall += static_cast<double>(m.common) / static_cast<double>(m.reference);
+    precision += double(m.common) / double(m.hypothesis);
+    recall += double(m.common) / double(m.reference);
     ++orders;
   }
   if (orders == 0) return 0;
   precision /= orders;
   recall /= orders;
   if (precision + recall == 0) return 0;
-  const double factor = static_cast<double>(beta) * beta;
+  const double factor = double(beta) * beta;
   double score = (1 + factor) * precision * recall;
   score /= factor * precision + recall;
   return 100 * score;
@@ -123,10 +123,10 @@ ChrfScore corpus_chrf(std::span<const std::string> hypotheses,
           "chrf: got char_order ", options.char_order, ", word_order ", options.word_order,
           ", beta ", options.beta, ", expected at least 1, 0 and 1");
   const Segments segments = align_segments("chrf", hypotheses, references, options.lowercase);
-  Statistics sum(static_cast<std::size_t>(options.char_order + options.word_order));
+  Statistics sum(size_t(options.char_order + options.word_order));
   for (const Segment& segment : segments.lines) {
     const Statistics statistics = best_match(segment, options);
-    for (std::size_t i = 0; i < sum.size(); ++i) {
+    for (size_t i = 0; i < sum.size(); ++i) {
       sum[i].hypothesis += statistics[i].hypothesis;
       sum[i].reference += statistics[i].reference;
       sum[i].common += statistics[i].common;
@@ -136,7 +136,7 @@ ChrfScore corpus_chrf(std::span<const std::string> hypotheses,
 }
 
 std::string to_line(const ChrfScore& score, const ChrfOptions& options) {
-  const std::string pluses(static_cast<std::size_t>(options.word_order), '+');
+  const std::string pluses(size_t(options.word_order), '+');
   return fmt::format("chrF{}{} = {:.2f}", options.beta, pluses, score.score);
 }
 

@@ -1,6 +1,6 @@
 // chrF (Popovic 2015, 2016) and chrF++ (2017) with the definition of sacreBLEU 2.6.0: F-score of
 // character n-grams without white space, averaged over the orders that both sides have, and for
-// chrF++ also of word n-grams. Of several references the one that scores highest counts, per line.
+// chrF++ also of word n-grams. With several references the best one counts, per line.
 #pragma once
 
 #include <cstdint>

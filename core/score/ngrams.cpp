@@ -11,19 +11,19 @@ namespace fathom::score {
 NgramCounts count_word_ngrams(std::u32string_view line, int order) {
   NgramCounts counts;
   const std::vector<std::u32string_view> words = split_words(line);
-  const auto n = static_cast<std::size_t>(order);
-  for (std::size_t i = 0; i + n <= words.size(); ++i) {
+  const auto n = size_t(order);
+  for (size_t i = 0; i + n <= words.size(); ++i) {
     const char32_t* begin = words[i].data();
     const std::u32string_view& last = words[i + n - 1];
-    ++counts[{begin, static_cast<std::size_t>(last.data() + last.size() - begin)}];
+    ++counts[{begin, size_t(last.data() + last.size() - begin)}];
   }
   return counts;
 }
 
 NgramCounts count_char_ngrams(std::u32string_view line, int order) {
   NgramCounts counts;
-  const auto n = static_cast<std::size_t>(order);
-  for (std::size_t i = 0; i + n <= line.size(); ++i) ++counts[line.substr(i, n)];
+  const auto n = size_t(order);
+  for (size_t i = 0; i + n <= line.size(); ++i) ++counts[line.substr(i, n)];
   return counts;
 }
 

@@ -8,10 +8,10 @@
 namespace fathom::score {
 namespace {
 
-void check_streams(const char* place, std::size_t lines,
+void check_streams(const char* place, size_t lines,
                    std::span<const std::vector<std::string>> references) {
   require(!references.empty(), place, ": got no reference, needs one or more");
-  for (std::size_t r = 0; r < references.size(); ++r)
+  for (size_t r = 0; r < references.size(); ++r)
     require<DataError>(references[r].size() == lines, place, ": the hypothesis has ", lines,
                        " lines, but reference ", r + 1, " has ", references[r].size(),
                        "; both need one line per sentence, separated by LF only");
@@ -30,14 +30,14 @@ Segments align_segments(const char* place, std::span<const std::string> hypothes
   check_streams(place, hypotheses.size(), references);
   Segments result;
   result.lines.reserve(hypotheses.size());
-  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
     Segment segment{.hypothesis = decode(hypotheses[i], lowercase), .references = {}};
     for (const std::vector<std::string>& stream : references)
       if (!stream[i].empty()) segment.references.push_back(decode(stream[i], lowercase));
     require<DataError>(!segment.references.empty(), place, ": line ", i + 1,
                        " is empty in every reference; give it a reference or remove it from all "
                        "files");
-    const auto count = static_cast<int64_t>(segment.references.size());
+    const auto count = int64_t(segment.references.size());
     if (i == 0) result.references = count;
     if (count != result.references) result.references = 0;
     result.lines.push_back(std::move(segment));

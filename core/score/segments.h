@@ -1,5 +1,5 @@
-// A hypothesis with its references, line by line, as BLEU and chrF see them: counted, decoded, and
-// lower-cased if asked for. An empty reference means "this line has one reference less", as in
+// A hypothesis with its references, line by line, as BLEU and chrF need them: counted, decoded, and
+// optionally lower-cased. An empty reference means "this line has one reference less", as in
 // sacreBLEU; a line without any is refused.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Segments {
   int64_t references = 0;  // per line; 0 if it varies
 };
 
-// `references` holds one vector per reference stream, each as long as `hypotheses`. `place` opens
+// `references` holds one vector per reference stream, each as long as `hypotheses`. `place` begins
 // the messages. Throws DataError for streams of different length, no line at all, or a line whose
 // references are all empty; InvalidArgument without a reference stream.
 [[nodiscard]] Segments align_segments(const char* place, std::span<const std::string> hypotheses,

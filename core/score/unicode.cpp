@@ -12,17 +12,15 @@
 namespace fathom::score {
 namespace {
 
-bool has_category(char32_t c, uint32_t mask) {
-  return (U_GET_GC_MASK(static_cast<UChar32>(c)) & mask) != 0;
-}
+bool has_category(char32_t c, uint32_t mask) { return (U_GET_GC_MASK(UChar32(c)) & mask) != 0; }
 
 // Calls use(offset, code point) for each code point; a negative one marks an ill-formed sequence.
 // Stops when `use` returns false.
 template <class Use>
 void for_each_code_point(std::string_view text, Use use) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t begin = i;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
     UChar32 c = 0;
     U8_NEXT(bytes, i, text.size(), c);
     if (!use(begin, c)) return;
@@ -33,12 +31,12 @@ std::u16string to_utf16(const std::u32string& text) {
   std::u16string result;
   result.reserve(text.size());
   for (const char32_t c : text) {
-    const auto value = static_cast<uint32_t>(c);
+    const auto value = uint32_t(c);
     if (value <= 0xFFFF) {
-      result.push_back(static_cast<char16_t>(value));
+      result.push_back(char16_t(value));
     } else {
-      result.push_back(static_cast<char16_t>(U16_LEAD(value)));
-      result.push_back(static_cast<char16_t>(U16_TRAIL(value)));
+      result.push_back(char16_t(U16_LEAD(value)));
+      result.push_back(char16_t(U16_TRAIL(value)));
     }
   }
   return result;
@@ -47,10 +45,10 @@ std::u16string to_utf16(const std::u32string& text) {
 std::u32string to_utf32(std::u16string_view text) {
   std::u32string result;
   result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size();) {
     UChar32 c = 0;
     U16_NEXT(text.data(), i, text.size(), c);
-    result.push_back(static_cast<char32_t>(c));
+    result.push_back(char32_t(c));
   }
   return result;
 }
@@ -60,8 +58,8 @@ std::u32string to_utf32(std::u16string_view text) {
 std::u32string decode_utf8(std::string_view text) {
   std::u32string result;
   result.reserve(text.size());
-  for_each_code_point(text, [&](std::size_t, UChar32 c) {
-    result.push_back(c < 0 ? U'\uFFFD' : static_cast<char32_t>(c));
+  for_each_code_point(text, [&](size_t, UChar32 c) {
+    result.push_back(c < 0 ? U'\uFFFD' : char32_t(c));
     return true;
   });
   return result;
@@ -72,12 +70,11 @@ std::u32string lower_case(const std::u32string& text) {
   // A code unit grows to three at most (U+0130 to two, for one).
   std::u16string target(3 * source.size() + 1, u'\0');
   UErrorCode status = U_ZERO_ERROR;
-  const int32_t length =
-      u_strToLower(target.data(), static_cast<int32_t>(target.size()), source.data(),
-                   static_cast<int32_t>(source.size()), "", &status);
+  const int32_t length = u_strToLower(target.data(), int32_t(target.size()), source.data(),
+                                      int32_t(source.size()), "", &status);
   require(U_SUCCESS(status), "lower_case: ICU failed on a line of ", text.size(),
           " characters: ", u_errorName(status));
-  return to_utf32(std::u16string_view(target).substr(0, static_cast<std::size_t>(length)));
+  return to_utf32(std::u16string_view(target).substr(0, size_t(length)));
 }
 
 bool is_space(char32_t c) {
@@ -96,8 +93,8 @@ void strip_right(std::u32string& text) {
 
 std::vector<std::u32string_view> split_words(std::u32string_view text) {
   std::vector<std::u32string_view> words;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t begin = i;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
     while (i < text.size() && !is_space(text[i])) ++i;
     if (i > begin) words.push_back(text.substr(begin, i - begin));
     while (i < text.size() && is_space(text[i])) ++i;

@@ -1,5 +1,5 @@
-// The little Unicode that scoring needs: code points, white space, lower case, three categories.
-// Behaves as Python's `str` does, because sacreBLEU's numbers are defined by it. ICU stays in the
+// The Unicode functions that scoring needs: code points, white space, lower case, three categories.
+// They behave as Python's `str`, because sacreBLEU's numbers are defined by it. ICU stays in the
 // .cpp. A tokenised line is code points with single spaces between words and none at the ends.
 #pragma once
 

@@ -21,7 +21,7 @@ const char* name_of(NonfiniteValue value) {
     case NonfiniteValue::kSourceGain:
       return "source gain";
   }
-  fail("verdict: unknown value number ", static_cast<int>(value));
+  fail("verdict: unknown value number ", int(value));
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ const char* to_string(VerdictStatus status) {
     case VerdictStatus::kDegenerate:
       return "degenerate";
   }
-  fail("verdict: unknown status number ", static_cast<int>(status));
+  fail("verdict: unknown status number ", int(status));
 }
 
 int64_t default_verdict_after(int64_t warmup_steps, int64_t max_steps) {
@@ -89,7 +89,7 @@ VerdictStatus VerdictMonitor::judge(int64_t step, double nll, std::optional<doub
   if (!std::isfinite(nll) || (has_gain && std::isnan(*source_gain))) {
     const auto value =
         std::isfinite(nll) ? NonfiniteValue::kSourceGain : NonfiniteValue::kValidationLoss;
-    state_.nonfinite_value = static_cast<int64_t>(value);
+    state_.nonfinite_value = int64_t(value);
     state_.nonfinite_steps = 1;
     return VerdictStatus::kNan;
   }
@@ -125,7 +125,7 @@ std::optional<Verdict> VerdictMonitor::add_nonfinite(int64_t step, NonfiniteValu
   const bool follows = state_.nonfinite_steps > 0 && step == state_.nonfinite_step + 1;
   state_.nonfinite_steps = follows ? state_.nonfinite_steps + 1 : 1;
   state_.nonfinite_step = step;
-  state_.nonfinite_value = static_cast<int64_t>(value);
+  state_.nonfinite_value = int64_t(value);
   if (state_.nonfinite_steps >= options_.nonfinite_limit) decide(VerdictStatus::kNan, step, 0);
   return verdict();
 }
@@ -150,13 +150,13 @@ Verdict VerdictMonitor::finish(std::optional<double> bleu, std::optional<double>
 }
 
 std::optional<Verdict> VerdictMonitor::verdict() const {
-  const auto status = static_cast<VerdictStatus>(state_.status);
+  const auto status = VerdictStatus(state_.status);
   if (status == VerdictStatus::kOk) return std::nullopt;
   return Verdict{status, reason(), state_.step};
 }
 
 void VerdictMonitor::restore(const VerdictState& state) {
-  const auto last = static_cast<int64_t>(VerdictStatus::kDegenerate);
+  const auto last = int64_t(VerdictStatus::kDegenerate);
   require<CheckpointError>(state.status >= 0 && state.status <= last,
                            "verdict: the saved state has status ", state.status, ", expected 0 to ",
                            last);
@@ -164,7 +164,7 @@ void VerdictMonitor::restore(const VerdictState& state) {
 }
 
 void VerdictMonitor::decide(VerdictStatus status, int64_t step, double value) {
-  state_.status = static_cast<int64_t>(status);
+  state_.status = int64_t(status);
   state_.step = step;
   state_.value = value;
 }
@@ -172,11 +172,10 @@ void VerdictMonitor::decide(VerdictStatus status, int64_t step, double value) {
 // A function of state and options alone, so a resumed run gives the same sentence.
 std::string VerdictMonitor::reason() const {
   const VerdictState& s = state_;
-  switch (static_cast<VerdictStatus>(s.status)) {
+  switch (VerdictStatus(s.status)) {
     case VerdictStatus::kNan:
       return fmt::format("The {} was not finite at step {} ({} in a row).",
-                         name_of(static_cast<NonfiniteValue>(s.nonfinite_value)), s.step,
-                         s.nonfinite_steps);
+                         name_of(NonfiniteValue(s.nonfinite_value)), s.step, s.nonfinite_steps);
     case VerdictStatus::kPlateau:
       return fmt::format(
           "The best validation loss up to step {} is {:.3f} nats (step {}), above {:.3f} = {} x "

@@ -24,7 +24,7 @@ enum class NonfiniteValue { kLoss, kGradientNorm, kValidationLoss, kSourceGain }
 struct VerdictOptions {
   double unigram_entropy = 0;   // H1: nats per target token of the training set, EOS included
   int64_t after = 8000;         // update from which plateau and blind are judged
-  bool encoder_decoder = true;  // a decoder has no source to be blind for
+  bool encoder_decoder = true;  // a decoder-only model is not judged for `blind`
   double plateau_fraction = 0.9;
   double least_source_gain = 0.1;  // nats
   double relapse_rise = 1.0;       // nats
@@ -45,7 +45,7 @@ struct Verdict {
   int64_t step = 0;    // the update at which it was decided
 };
 
-// All that a checkpoint must keep; finite numbers only, so any format can hold it.
+// Everything a checkpoint must store; finite numbers only, so any format can hold it.
 struct VerdictState {
   int64_t validations = 0;
   int64_t last_step = 0;  // of the last validation
@@ -58,8 +58,8 @@ struct VerdictState {
   int64_t nonfinite_value = 0;     // NonfiniteValue
   int64_t status = 0;              // VerdictStatus
   int64_t step = 0;                // of the verdict
-  double value = 0;                // what broke the rule
-  double reference = 0;            // BLEU it was compared with; 0: none
+  double value = 0;                // that broke the rule
+  double reference = 0;            // the BLEU it was compared with; 0: none
 };
 
 // "plateau: the best validation loss ..."
@@ -72,7 +72,7 @@ class VerdictMonitor {
   explicit VerdictMonitor(const VerdictOptions& options);
 
   // A validation at `step`. `source_gain`: NLL with the sources exchanged between sentences, minus
-  // NLL; leave out where it was not measured. Returns the verdict once the run has failed. Throws
+  // NLL; nullopt where it was not measured. Returns the verdict once the run has failed. Throws
   // InvalidArgument if `step` does not grow.
   std::optional<Verdict> add_validation(int64_t step, double nll,
                                         std::optional<double> source_gain = std::nullopt);
@@ -81,7 +81,7 @@ class VerdictMonitor {
   std::optional<Verdict> add_nonfinite(int64_t step, NonfiniteValue value);
 
   // The run ended normally. `bleu` on the test set, where there is one; `reference_bleu` of the
-  // reference topology at equal size and data, if known. Never throws away an earlier verdict.
+  // reference topology at equal size and data, if known. An earlier verdict stands.
   Verdict finish(std::optional<double> bleu = std::nullopt,
                  std::optional<double> reference_bleu = std::nullopt);
 
@@ -89,7 +89,7 @@ class VerdictMonitor {
   [[nodiscard]] std::optional<Verdict> verdict() const;
 
   [[nodiscard]] const VerdictState& state() const { return state_; }
-  // Goes on where `state` was taken; the options are not part of it.
+  // Continues from `state`; the options are not part of it.
   void restore(const VerdictState& state);
 
  private:

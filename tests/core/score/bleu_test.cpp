@@ -33,7 +33,7 @@ BleuOptions options_of(const json& expected) {
 TEST(Bleu, EqualsSacreBleuOnEveryCase) {
   int checked = 0;
   for (const ExpectedCase& c : expected_cases()) {
-    ASSERT_EQ(c.hypotheses.size(), c.expected["lines"].get<std::size_t>()) << c.name;
+    ASSERT_EQ(c.hypotheses.size(), c.expected["lines"].get<size_t>()) << c.name;
     for (const json& row : c.expected["scores"]) {
       if (row["metric"] != "BLEU") continue;
       SCOPED_TRACE(c.name + " " + row["signature"].dump());
@@ -50,7 +50,7 @@ TEST(Bleu, EqualsSacreBleuOnEveryCase) {
         EXPECT_EQ(score.hypothesis_length, row["sys_len"].get<int64_t>());
         EXPECT_EQ(score.reference_length, row["ref_len"].get<int64_t>());
         EXPECT_DOUBLE_EQ(score.brevity_penalty, row["bp"].get<double>());
-        for (std::size_t n = 0; n < 4; ++n)
+        for (size_t n = 0; n < 4; ++n)
           EXPECT_DOUBLE_EQ(score.precisions[n], row["precisions"][n].get<double>());
       }
       ++checked;
@@ -63,7 +63,7 @@ TEST(SentenceBleu, EqualsSacreBleuOnEveryCase) {
   int checked = 0;
   for (const ExpectedCase& c : expected_cases()) {
     const json& scores = c.expected["sentence_bleu_first20"];
-    for (std::size_t i = 0; i < scores.size(); ++i) {
+    for (size_t i = 0; i < scores.size(); ++i) {
       std::vector<std::string> references;
       for (const auto& stream : c.references) references.push_back(stream[i]);
 
@@ -103,12 +103,12 @@ TEST(Bleu, FloorCountsATenthOfAMatch) {
   const BleuScore score = corpus_bleu(hypotheses, references, {.smoothing = BleuSmoothing::kFloor});
 
   const std::array<double, 4> expected{100.0 / 4, 10.0 / 3, 10.0 / 2, 10.0 / 1};
-  for (std::size_t n = 0; n < 4; ++n) EXPECT_DOUBLE_EQ(score.precisions[n], expected[n]);
+  for (size_t n = 0; n < 4; ++n) EXPECT_DOUBLE_EQ(score.precisions[n], expected[n]);
   EXPECT_EQ(score.counts, (std::array<int64_t, 4>{1, 0, 0, 0}));
 }
 
 TEST(Bleu, IgnoresSpaceAtTheEndBeforeItTokenizes) {
-  // With the space the intl rule would cut the period off the year.
+  // With the space the intl rule would split the period from the year.
   const std::vector<std::string> hypotheses{"in 1990. \r"};
   const Streams references{{"in 1990."}};
 

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// H1 = 6, so the plateau lies at 5.4 nats.
+// H1 = 6, so the plateau is at 5.4 nats.
 VerdictOptions options() { return {.unigram_entropy = 6.0, .after = 8000}; }
 
 void expect_verdict(const std::optional<Verdict>& verdict, VerdictStatus status, int64_t step,
@@ -40,7 +40,7 @@ TEST(DefaultVerdictAfter, IsTwiceTheWarmupButAtLeast8000AndAtMostHalfTheRun) {
   EXPECT_EQ(default_verdict_after(8000, 0), 16000);
 }
 
-TEST(VerdictMonitor, SaysOkForAnOrdinaryRun) {
+TEST(VerdictMonitor, CallsAnOrdinaryRunOk) {
   VerdictMonitor monitor(options());
   EXPECT_FALSE(monitor.add_validation(4000, 5.5, 0.0));  // nothing is judged this early
   EXPECT_FALSE(monitor.add_validation(8000, 3.0, 0.8));
@@ -107,7 +107,7 @@ TEST(VerdictMonitor, CallsADecoderThatIgnoresTheSourceBlind) {
                  "0.1: the decoder does not read the source.");
 }
 
-TEST(VerdictMonitor, DoesNotAskADecoderOnlyModelOrAnUnmeasuredGainForASource) {
+TEST(VerdictMonitor, DoesNotJudgeADecoderOnlyModelOrAnUnmeasuredGainBlind) {
   VerdictOptions decoder = options();
   decoder.encoder_decoder = false;
   VerdictMonitor monitor(decoder), unmeasured(options());
@@ -140,7 +140,7 @@ TEST(VerdictMonitor, CallsFiveThousandRaisedUpdatesARelapse) {
   EXPECT_EQ(verdict->status, VerdictStatus::kRelapse);
 }
 
-TEST(VerdictMonitor, ForgivesARaiseThatReturns) {
+TEST(VerdictMonitor, IgnoresARaiseThatEnds) {
   VerdictMonitor monitor(options());
   EXPECT_FALSE(monitor.add_validation(1000, 3.0, 1.0));
   for (int64_t step = 2000; step < 20000; step += 3000) {
@@ -184,12 +184,12 @@ TEST(VerdictMonitor, KeepsTheFirstFailure) {
   expect_verdict(monitor.finish(0.0), VerdictStatus::kNan, 7, first->reason);
 }
 
-TEST(VerdictMonitor, GoesOnFromASavedStateAsIfNeverInterrupted) {
+TEST(VerdictMonitor, ContinuesFromASavedStateAsIfNeverInterrupted) {
   const std::vector<double> nll{3.0, 2.5, 3.6, 3.7, 3.8};
-  for (std::size_t cut = 0; cut <= nll.size(); ++cut) {
+  for (size_t cut = 0; cut <= nll.size(); ++cut) {
     VerdictMonitor whole(options()), before(options()), after(options());
-    for (std::size_t i = 0; i < nll.size(); ++i) {
-      const auto step = static_cast<int64_t>(1000 * (i + 1));
+    for (size_t i = 0; i < nll.size(); ++i) {
+      const auto step = int64_t(1000 * (i + 1));
       whole.add_validation(step, nll[i], 1.0);
       if (i == cut) after.restore(before.state());
       (i < cut ? before : after).add_validation(step, nll[i], 1.0);
