@@ -19,7 +19,7 @@
 
 namespace fathom::autograd {
 
-// What a parameter is for; init rules and topologies speak of roles, never of names.
+// What a parameter is for; init rules and topologies refer to roles, never to names.
 enum class Role {
   kEmbedding,
   kQuery,
@@ -33,7 +33,7 @@ enum class Role {
   kAttentionOutBias,
   kNormGain,
   kNormBias,
-  kMixing,  // weights of streams, scales: `initial` says
+  kMixing,  // weights of streams, scales: see `initial`
 };
 
 struct Parameter {
@@ -43,7 +43,7 @@ struct Parameter {
   int64_t offset = 0;          // first element in the flat buffers
   Tensor value, grad;
   int64_t fan_in = 0, fan_out = 0;  // of the matrix it belongs to (a bias: of its weight)
-  // What the rule of the role does not say: factors on the initial values of rows, or the values.
+  // What the role's rule does not cover: factors on the initial values of rows, or the values.
   struct RowGain {
     int64_t first = 0, count = 0;
     double gain = 1;
@@ -74,7 +74,7 @@ class ParameterStore {
 
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] int64_t size() const { return size_; }
-  // Elements from the parameter's offset to the next one's: its own, and what aligns its successor.
+  // Elements from the parameter's offset to the next one's: its own, and the padding after them.
   [[nodiscard]] static int64_t padded_count(const Parameter& p);
   [[nodiscard]] DType dtype() const { return dtype_; }              // matrices
   [[nodiscard]] DType wide() const { return wide_of(dtype_); }      // everything else
@@ -84,14 +84,14 @@ class ParameterStore {
   [[nodiscard]] Tensor master_of(const Parameter& p) const {  // (1, numel)
     return weights_.columns(p.offset, p.numel());
   }
-  // Rounds the masters to the working weights, after they were written by other than Adam.
+  // Rounds the masters to the working weights, after anything but Adam has written them.
   void refresh_working();
   // In the order of declaration.
   [[nodiscard]] const std::vector<std::unique_ptr<Parameter>>& all() const { return parameters_; }
   [[nodiscard]] Parameter& find(const std::string& name) const;
 
   // How the flat buffers are summed: rows {first element / 16, elements, parameter}, i32 (N, 3); a
-  // parameter is its place in all(). See core/kernels/statistics.h.
+  // parameter is its index in all(). See core/kernels/statistics.h.
   [[nodiscard]] const Tensor& chunks() const { return chunks_; }
   // The same on the host.
   [[nodiscard]] const std::vector<kernels::Chunk>& chunk_table() const { return chunk_table_; }

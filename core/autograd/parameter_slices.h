@@ -1,5 +1,5 @@
-// The part of a store's flat buffers that this process works on: all of it, or the ranges that it
-// owns among others. A buffer kept for that part alone is compact: its ranges one behind the other.
+// The part of a store's flat buffers that this process works on: all of it, or the ranges that this
+// rank owns. A buffer for that part alone is compact: it has the ranges one after the other.
 //
 //   int64_t at = 0;  // in a compact buffer
 //   for (const Slice& range : slices.ranges()) { ...; at += range.count; }
@@ -16,18 +16,18 @@ class ParameterSlices {
  public:
   // The store outlives this.
   explicit ParameterSlices(const ParameterStore& store);  // all of it
-  // InvalidArgument unless the ranges ascend, lie apart and cut no chunk.
+  // InvalidArgument unless the ranges ascend, are disjoint and split no chunk.
   ParameterSlices(const ParameterStore& store, std::vector<Slice> ranges);
 
   [[nodiscard]] const ParameterStore& store() const { return *store_; }
   [[nodiscard]] const std::vector<Slice>& ranges() const { return ranges_; }
   [[nodiscard]] int64_t size() const;  // elements of all ranges
 
-  // The store's rows of the chunks within, (n, 3) i32. Of everything: in the store's order; else in
-  // the order of the buffer.
+  // The store's rows for the chunks within, (n, 3) i32: in the store's order when that is all of
+  // them, else in the order of the buffer.
   [[nodiscard]] const Tensor& chunks() const { return chunks_; }
-  // The rows of range r alone, with first elements counted from where the range begins; they stand
-  // at rows_of(r) among those of chunks().
+  // The rows of range r alone, with first elements counted from the range's begin; rows_of(r) says
+  // which rows of chunks() they are.
   [[nodiscard]] Tensor chunks_of(size_t r) const {
     return relative_.row_range(rows_[r].offset, rows_[r].count);
   }

@@ -19,8 +19,8 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  // What is queued between begin() and the end() after it is one span of the op `name`; a further
-  // end() begins where the last one was.
+  // What is queued between begin() and the end() after it is one span of the op `name`; the span of
+  // a further end() starts at the previous one.
   void begin();
   void end(const char* name, Phase phase);
 
@@ -31,7 +31,7 @@ class Profile {
     double begin, end;
     kernels::Cost cost;
   };
-  // All of them; when the context has come past the last. DeviceError before.
+  // All of them, once the context has passed the last. DeviceError before.
   [[nodiscard]] std::vector<Span> spans() const;
 
  private:

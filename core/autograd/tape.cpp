@@ -65,8 +65,8 @@ Var Tape::record(const char* name, Tensor value, std::span<const Var> inputs,
   return out;
 }
 
-// A parameter gets its entry before its first use; backwards that is after its last gradient
-// arrived, however often it was used.
+// A parameter gets its entry before its first use; backward reaches that after the parameter's last
+// gradient, however often it was used.
 void Tape::push(Entry entry, std::span<const Parameter* const> parameters) {
   for (const Parameter* p : parameters)
     if (seen_.insert(p).second)
@@ -84,8 +84,8 @@ size_t Tape::place_of(const Var& v, std::span<const Var> in) {
 
 std::vector<Var> Tape::recomputed(const char* name, std::span<const Var> inputs, Segment f) {
   if (collected_ != nullptr) return f(inputs, Run::kFirst);  // within another's first run
-  // Forward without a record. The outputs move to the arena's top, everything else is given back,
-  // and they return to its bottom. What comes out as it went in, or twice, needs no copy.
+  // Forward without a record. The outputs move to the arena's top, everything else is freed, and
+  // they return to the bottom. An output that is an input, or given twice, needs no copy.
   const Arena::Mark mark = device_.arena().mark();
   std::vector<const Parameter*> parameters;
   const bool was_recording = std::exchange(mode_.recording, false);
@@ -98,7 +98,7 @@ std::vector<Var> Tape::recomputed(const char* name, std::span<const Var> inputs,
     Tensor copy;
   };
   std::vector<Made> made;
-  // For each output the first that is the same variable.
+  // For each output the index of the first that is the same variable.
   std::vector<size_t> first(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     first[i] = place_of(outputs[i], std::span(outputs).first(i + 1));
@@ -129,8 +129,8 @@ std::vector<Var> Tape::recomputed(const char* name, std::span<const Var> inputs,
   return outputs;
 }
 
-// What the inputs have received so far goes on to be added to, in the order of a run without
-// segments. An input that is given twice is one leaf.
+// The gradients that the inputs have received so far are added to further, in the order of a run
+// without segments. An input that is given twice is one leaf.
 void Tape::undo_again(const Segment& f, std::span<const Var> given, std::span<const size_t> made,
                       std::span<Tensor> dys) {
   Tape again(device_, dtype_, mode_);
@@ -195,7 +195,7 @@ void Tape::undo(const ReadyHook& ready) {
     if (entry.parameter != nullptr) {
       if (ready) ready(*entry.parameter);
     } else {
-      // The handles move out first, so that the rule may find itself its gradient's sole owner.
+      // The handles move out first, so that the derivative can be the gradient's sole owner.
       std::vector<Tensor> dys;
       bool has_influence = false;
       for (const auto& out : entry.outs) {

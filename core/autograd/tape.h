@@ -1,9 +1,9 @@
-// What ran forward, in order, with the rule that undoes each step. Entries stand in execution
-// order, so walking them backwards is already a topological order, and the arena's bottom can be
-// given back as they go. A tape that does not record runs models for evaluation.
+// The ops of a forward pass, each with its derivative. Entries are in execution order, so walking
+// them backwards is already a topological order, and the arena's bottom is freed along the way. A
+// tape that does not record runs models for evaluation.
 //
 // The gradient of a variable may be one tensor shared by several variables (the dual stream of
-// ResiDual hands the same one to every block); it is added to in place only by its sole owner.
+// ResiDual gives the same one to every block); it is added to in place only by its sole owner.
 #pragma once
 
 #include <functional>
@@ -42,10 +42,10 @@ class Var {
   std::shared_ptr<Node> node_;
 };
 
-// How the model runs this time.
+// How the model runs.
 struct Mode {
   bool recording = true;         // keep what backward needs
-  bool batch_invariant = false;  // results of a row do not depend on what shares the batch
+  bool batch_invariant = false;  // results of a row do not depend on the other rows of the batch
   bool training = true;          // dropout on
   int64_t update = 0;            // of this training step, or of the step the weights are from
   kernels::DropoutStep dropout = {};
@@ -69,18 +69,19 @@ class Tape {
   [[nodiscard]] const Mode& mode() const { return mode_; }
   [[nodiscard]] bool is_recording() const { return mode_.recording; }
 
-  // Memory: `keep` lives until the entry recorded next is undone; `scratch` until its handle dies.
+  // Memory: `keep` lasts until backward is past the entry recorded next, `scratch` as long as its
+  // handles.
   [[nodiscard]] Tensor keep(int64_t rows, int64_t cols) { return keep(rows, cols, dtype_); }
   [[nodiscard]] Tensor keep(int64_t rows, int64_t cols, DType dtype);
   [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols) { return scratch(rows, cols, dtype_); }
   [[nodiscard]] Tensor scratch(int64_t rows, int64_t cols, DType dtype);
-  // keep() filled with numbers of the host.
+  // keep(), filled from the host.
   [[nodiscard]] Tensor upload(std::span<const int32_t> values);  // (1, n) i32
 
-  // No dropout when the mode says so or p is 0. `site` tells the model's dropouts apart.
+  // No dropout when the mode says so or p is 0. `site` identifies the dropout within the model.
   [[nodiscard]] kernels::Dropout dropout(uint64_t site, double p, kernels::RowIds rows) const;
 
-  // A leaf whose gradient is wanted (tests), or a constant.
+  // A leaf whose gradient is computed (tests), or a constant.
   [[nodiscard]] Var leaf(Tensor value);
   [[nodiscard]] Var constant(Tensor value);
 
@@ -88,10 +89,10 @@ class Tape {
   Var record(const char* name, Tensor value, std::span<const Var> inputs,
              std::span<const Parameter* const> parameters, Backward backward);
 
-  // Runs a part of the model so that only its outputs are kept: backward, where there is one, runs
-  // it again, on a tape of its own, and undoes that. `f` is a pure function of its inputs and of
-  // parameters, called with kFirst now and with kAgain in backward; the bits are those of f(inputs)
-  // called directly. An output may be an input, or not set.
+  // Runs a part of the model so that only its outputs are kept: backward, where there is one, first
+  // runs it again on a tape of its own. `f` is a pure function of its inputs and of parameters,
+  // called with kFirst now and with kAgain in backward; the bits are those of f(inputs) called
+  // directly. An output may be an input, or not set.
   enum class Run { kFirst, kAgain };
   using Segment = std::function<std::vector<Var>(std::span<const Var> inputs, Run run)>;
   [[nodiscard]] std::vector<Var> recomputed(const char* name, std::span<const Var> inputs,
@@ -100,16 +101,16 @@ class Tape {
   // Adds `grad` to what `v` has received so far, in the type of v. For use inside a Backward.
   void accumulate(const Var& v, Tensor grad);
 
-  // Undoes everything, starting from d(loss)/d(output) = `seed`. Each parameter is announced to
-  // `ready` when its gradient is final. Consumes the tape. Without a seed `output` must be the loss
-  // of an op that carries its weight itself (linear_cross_entropy).
+  // Backward through all entries, starting from d(loss)/d(output) = `seed`. Calls `ready` with each
+  // parameter when its gradient is final. Consumes the tape. Without a seed `output` must be the
+  // loss of an op that includes its own weight (linear_cross_entropy).
   void backward(const Var& output, const Tensor& seed = {}, const ReadyHook& ready = {});
 
  private:
   struct Entry {
     const char* name;                                     // of the op
     std::vector<std::shared_ptr<Var::Node>> outs;         // none: a parameter becomes ready
-    std::function<void(std::span<Tensor> dys)> backward;  // empty: an output without influence
+    std::function<void(std::span<Tensor> dys)> backward;  // empty: nothing to propagate
     const Parameter* parameter = nullptr;
     Arena::Mark mark = 0;
   };
@@ -118,7 +119,7 @@ class Tape {
   void undo(const ReadyHook& ready);
   void undo_again(const Segment& f, std::span<const Var> given, std::span<const size_t> made,
                   std::span<Tensor> dys);
-  // Of the first of `in` that is the same variable; or its size.
+  // Index of the first of `in` that is the same variable, else in.size().
   [[nodiscard]] static size_t place_of(const Var& v, std::span<const Var> in);
 
   Device& device_;

@@ -1,21 +1,21 @@
-// Time: how long, what date, and both as text.
+// Clocks, and durations as text.
 #pragma once
 
 #include <string>
 
 namespace fathom {
 
-// Since some fixed moment. Never goes back; for durations and time limits.
+// Since an arbitrary moment. Never goes back; for durations and time limits.
 [[nodiscard]] double monotonic_seconds();
 
-// Since 1970. May jump; for what people and other machines read.
+// Unix time. May jump; for what people and other machines read.
 [[nodiscard]] double wall_seconds();
 
-// "12 s", "5 min", "3 h 12 min", begun minutes not counted; a negative time counts as 0.
+// "12 s", "5 min", "3 h 12 min", rounded down; a negative time counts as 0.
 [[nodiscard]] std::string duration_text(double seconds);
 
-// For a narrow line, to the nearest second: "59s", "1m00s", "3h12m", "2d04h"; "?" for what is no
-// time to wait for.
+// For a narrow line, to the nearest second: "59s", "1m00s", "3h12m", "2d04h"; "?" for NaN, a
+// negative time or over 30 years.
 [[nodiscard]] std::string short_duration_text(double seconds);
 
 }  // namespace fathom

@@ -1,4 +1,4 @@
-// What goes wrong and who can mend it. A library throws one of these and never prints or exits;
+// Errors, by who can fix them. A library throws one of these and never prints or exits;
 // `launcher/main` turns the type into the exit code and the text into the last line on stderr.
 //
 // Message form: "place: what was got, what was expected; remedy".
@@ -48,11 +48,11 @@ struct CheckpointError : Error {
 struct TrainingError : Error {
   explicit TrainingError(const std::string& m) : Error(ExitCode::kTraining, m) {}
 };
-// The operating system said no: path and errno text in the message.
+// The operating system refused: path and errno text in the message.
 struct IoError : Error {
   explicit IoError(const std::string& m) : Error(ExitCode::kIo, m) {}
 };
-// MPI, CUDA or NCCL said no, memory ran out, or a peer is gone.
+// MPI, CUDA or NCCL failed, memory ran out, or a peer is gone.
 struct DeviceError : Error {
   explicit DeviceError(const std::string& m) : Error(ExitCode::kPeer, m) {}
 };
@@ -78,7 +78,7 @@ void require(bool ok, const Parts&... parts) {
     fail<Kind>(parts...);
 }
 
-// A message alone is always true: without this, a forgotten condition would pass every time.
+// A string literal converts to true: without this, a forgotten condition would always pass.
 template <class Kind = InvalidArgument, class... Parts>
 void require(const char*, const Parts&...) = delete;
 

@@ -38,7 +38,7 @@ struct CloseStream {
 };
 using DirectoryStream = std::unique_ptr<DIR, CloseStream>;
 
-// Null, with errno, when it is no directory or cannot be read.
+// Null, with errno, when it is not a directory or cannot be read.
 DirectoryStream open_stream(int parent, const char* name) {
   const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return nullptr;
@@ -47,7 +47,7 @@ DirectoryStream open_stream(int parent, const char* name) {
   return stream;
 }
 
-// The next name but "." and ".."; null at the end.
+// The next name other than "." and ".."; null at the end.
 const char* next_name(const DirectoryStream& stream) {
   while (const dirent* entry = ::readdir(stream.get()))
     if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
@@ -101,8 +101,8 @@ int read_all(const FileDescriptor& file, std::span<std::byte> bytes, size_t& got
 }
 
 int read_to_end(const FileDescriptor& file, std::string& bytes, size_t most) {
-  // Only a hint: a file of /proc says 0, and a growing one may have more. One byte more than the
-  // size, so that the end is seen without another buffer.
+  // Only a hint: files in /proc report 0, and a growing file may have more. One byte more than the
+  // size, so that the end is found without another buffer.
   struct stat status {};
   const bool is_known = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
   bytes.clear();
@@ -163,7 +163,7 @@ void make_directories(std::string_view place, const fs::path& path) {
   if (parent != path) make_directories(place, parent);
   if (::mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
-    if (error == EEXIST && fs::is_directory(path, ignored)) return;  // made by another just now
+    if (error == EEXIST && fs::is_directory(path, ignored)) return;  // another process made it
     fail_io(place, "creating directory", path, error == EEXIST ? ENOTDIR : error);
   }
   sync_parent(place, path);
@@ -287,7 +287,7 @@ void StagedDirectory::publish_as(const std::string& name) {
   if (::renameat2(folder, name_.c_str(), folder, name.c_str(), RENAME_EXCHANGE) == 0)
     return parent_.sync();
   if (errno != EINVAL && errno != ENOSYS) fail_to_rename(errno);
-  // Without an atomic exchange (some network file systems) the old one steps aside first.
+  // Without an atomic exchange (some network file systems) the old one is renamed first.
   const std::string old = name_ + "-old";
   if (!parent_.rename(name, old))
     fail_io(parent_.place(), "moving aside", parent_.path_of(name), errno);
@@ -317,7 +317,7 @@ FileLock::State FileLock::lock(int flags) const {
   while (::flock(file_.get(), flags) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return State::kHeldByAnother;
-    constexpr int kNotSupported = 524;  // the kernel's ENOTSUPP, which NFS lets out
+    constexpr int kNotSupported = 524;  // the kernel's ENOTSUPP, which NFS returns
     constexpr std::array kNoLocks = {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL, kNotSupported};
     if (std::find(kNoLocks.begin(), kNoLocks.end(), errno) != kNoLocks.end())
       return State::kUnsupported;

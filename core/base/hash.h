@@ -1,6 +1,6 @@
-// Hashes. XXH3-128 tells contents apart and finds damage, not malice; what it gives is what
-// `xxhsum -H2` prints. The 64-bit ones turn names into keys. Both stand in files and must not
-// change.
+// Hashes. XXH3-128 identifies contents and finds damage, not malice; its digits are those that
+// `xxhsum -H2` prints. The 64-bit hashes turn names into keys. Both are stored in files and must
+// not change.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace fathom {
 [[nodiscard]] std::string xxh3_128(std::string_view bytes);
 [[nodiscard]] std::string xxh3_128(std::span<const std::byte> bytes);
 
-// The same over bytes that come piece by piece.
+// The same, over bytes added piece by piece.
 class Xxh3Stream {
  public:
   Xxh3Stream();
@@ -24,14 +24,14 @@ class Xxh3Stream {
   Xxh3Stream(const Xxh3Stream&) = delete;
   Xxh3Stream& operator=(const Xxh3Stream&) = delete;
   void add(std::string_view bytes);
-  [[nodiscard]] std::string digits() const;  // of all that was added so far
+  [[nodiscard]] std::string digits() const;  // of all bytes added so far
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// Of a whole file, with little memory. IoError as in file.h.
+// Of a whole file, read in blocks. IoError as in file.h.
 [[nodiscard]] std::string xxh3_128_of_file(std::string_view place, const std::string& path);
 
 // Mixes 64 bits into 64 (the finaliser of splitmix64); used to derive keys from names and seeds.

@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox-4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
-// easy as 1, 2, 3"). A number is a pure function of (key, counter), so chance has no state: nothing
-// is stored in a checkpoint and the number of ranks or threads cannot matter.
+// easy as 1, 2, 3"). A number is a pure function of (key, counter), so there is no generator state:
+// nothing is stored in a checkpoint and the number of ranks or threads cannot matter.
 #pragma once
 
 #include <array>

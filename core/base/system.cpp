@@ -14,7 +14,7 @@
 namespace fathom {
 namespace {
 
-// The variable as a number of processes; nothing when unset or not a positive number.
+// The variable as a number of processes; nullopt when unset or not a positive number.
 std::optional<int64_t> count(const Environment& environment, const std::string& name) {
   const std::optional<std::string> text = environment(name);
   if (!text) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<int64_t> count(const Environment& environment, const std::string& 
 }
 
 // A step of srun with tasks of its own. Slurm numbers its batch, extern and interactive steps from
-// the top of 32 bits; those hold one shell, whatever SLURM_NTASKS says about the job.
+// the top of 32 bits; those run one shell, whatever SLURM_NTASKS says about the job.
 bool inside_srun_step(const Environment& environment) {
   const std::optional<std::string> step = environment("SLURM_STEP_ID");
   return step && !step->empty() && std::strtoull(step->c_str(), nullptr, 10) < 0xFFFFFFF0u;
@@ -65,7 +65,7 @@ Launch read_launch(const Environment& environment) {
                   .speaks_pmix = speaks_pmix};
   };
   if (const auto launch = claim("OMPI_COMM_WORLD_SIZE", true)) return *launch;
-  // Before Slurm: another MPI's launcher may also sit inside a Slurm step.
+  // Before Slurm: another MPI's launcher may also run inside a Slurm step.
   if (const auto launch = claim("PMI_SIZE", has_pmix)) return *launch;
   if (const auto launch = claim("MPI_LOCALNRANKS", has_pmix)) return *launch;
   if (inside_srun_step(environment)) {

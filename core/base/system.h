@@ -1,5 +1,5 @@
-// What the machine and the environment say: its name and memory, chance, and who started this
-// process among how many.
+// The machine and the environment: host name, memory, random bits, and the launcher that started
+// this process.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace fathom {
 // This machine's name, "unknown" if it has none.
 [[nodiscard]] std::string host_name();
 
-// Bytes of memory that are installed.
+// Installed memory in bytes.
 [[nodiscard]] int64_t physical_memory();
 
-// 64 bits from the system's generator: for names that nobody else has, never for training.
+// 64 bits from the system's generator: for unique names, never for training.
 [[nodiscard]] uint64_t random_bits();
 
-// Looks a variable up; nothing when unset.
+// Looks a variable up; nullopt when unset.
 using Environment = std::function<std::optional<std::string>(const std::string&)>;
 [[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
 
 struct Launch {
-  int64_t processes = 1;      // how many the launcher says it started (at least)
+  int64_t processes = 1;      // started by the launcher, at least
   std::string evidence = {};  // "OMPI_COMM_WORLD_SIZE=4"; empty when started alone
   bool speaks_pmix = false;   // mpirun of Open MPI, or srun --mpi=pmix
 };
@@ -32,7 +32,7 @@ struct Launch {
 // mpirun placed on the node, not the rank. Slurm counts only inside a step started by srun.
 [[nodiscard]] Launch read_launch(const Environment& environment = process_environment);
 
-// Processes of this launch on this machine, 1 if nothing says more.
+// Processes of this launch on this machine, 1 if unknown.
 [[nodiscard]] int64_t local_processes(const Environment& environment = process_environment);
 
 // The batch job this process belongs to, of Slurm, PBS or LSF; "" if none.

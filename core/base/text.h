@@ -17,7 +17,7 @@ namespace fathom {
 // Bytes of the character at `at`, 1 to 4; 0 if there is none that is well-formed.
 [[nodiscard]] size_t utf8_length(std::string_view text, size_t at);
 
-// Position of the first byte that is not of a well-formed character, or npos.
+// Position of the first byte that is not part of a well-formed character, or npos.
 [[nodiscard]] size_t find_invalid_utf8(std::string_view text);
 
 // Position of the first byte that is neither of a printable character nor in `also`, or npos.

@@ -13,7 +13,7 @@
 
 namespace fathom {
 
-// Work is announced by a new generation number. A worker spins for a moment (the next loop of a
+// A new generation number signals new work. A worker spins for a moment (the next loop of a
 // step is microseconds away) and then sleeps, so that an idle pool leaves its cores to others.
 struct ThreadPool::Impl {
   std::vector<std::thread> workers;

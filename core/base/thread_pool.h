@@ -1,4 +1,4 @@
-// A pool of threads for loops over tasks. How the work is cut into tasks depends on its shape
+// A pool of threads for loops over tasks. How the work is divided into tasks depends on its shape
 // alone, never on the number of threads, and no task adds into what another one writes; so the
 // number of threads cannot change a bit of any result.
 #pragma once

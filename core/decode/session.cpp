@@ -25,7 +25,7 @@ DecodingSession::DecodingSession(model::Transformer& model, Device& device,
   step_start_ = device.arena().mark();
 }
 
-// Of the encoder's pass only the keys and values that the decoder makes of it are kept.
+// Of the encoder's pass only the decoder's keys and values of its output are kept.
 void DecodingSession::encode(std::span<const Tokens> sources) {
   std::vector<int32_t> lengths, tokens, positions;
   for (const Tokens& source : sources) {
@@ -54,8 +54,8 @@ Tensor DecodingSession::step(std::span<const int32_t> tokens) {
           " tokens for ", rows_.size(), " rows");
   require(position_ < size_.tokens, "decode: no room for a token after ", position_);
   tape_.device().arena().rewind(step_start_);
-  // For each row: what it reads, its position, where its keys and values go, and where those lie
-  // that it sees, its own and the source's.
+  // For each row: its token, its position, where its keys and values are written, and where those
+  // it attends to are, its own and the source's.
   std::vector<int32_t> row_numbers, places, own_begin, source_begin, source_length;
   for (const Row& row : rows_) {
     const int32_t first = row.place * int32_t(size_.tokens);
@@ -86,8 +86,8 @@ Tensor DecodingSession::step(std::span<const int32_t> tokens) {
   return model_.logits(decoded).value();
 }
 
-// The first row that goes on from another takes its place in the cache; further ones get copies, in
-// places that no row goes on from.
+// The first row that continues another takes its place in the cache; further ones get copies, in
+// places that no row continues from.
 void DecodingSession::reorder(std::span<const int32_t> rows) {
   require(int64_t(rows.size()) <= size_.rows, "decode: ", rows.size(), " rows, there is room for ",
           size_.rows);

@@ -1,14 +1,14 @@
-// What any search for target sentences needs of a model. The sources are encoded once; then each
-// step gives every live row its next token and answers with the logits of the one after. A row is
-// one hypothesis about one sentence. A search ends, repeats and permutes rows with reorder(): rows
-// of a sentence share the keys and values of its source, and each has its own of the target.
+// The interface between a model and a search for target sentences. The sources are encoded once;
+// then each step gives every live row its next token and returns the logits of the one after. A row
+// is one hypothesis for one sentence. A search drops, repeats and permutes rows with reorder():
+// rows of a sentence share the keys and values of its source, and each has its own of the target.
 //
-// A row's numbers do not depend on the other rows: products go through tiles of one fixed size, and
+// A row's results do not depend on the other rows: products use tiles of one fixed size, and
 // attention stays within a row.
 //
 // R rows at most, each of at most P tokens, L decoder layers, width C, S source tokens:
-// memory   2 C L (R P + S) numbers, kept; besides the encoder's pass, then one step's
-// step     a forward pass of one token for each live row; attention reads what the row has so far
+// memory   2 C L (R P + S) numbers, kept; in addition the encoder's pass, later one step's
+// step     a forward pass of one token for each live row; attention reads the row's tokens so far
 // reorder  nothing on the device, but for each further use of a row a copy of its 2 C L numbers
 //          for each token so far
 // Nothing here waits for the device.
@@ -39,11 +39,11 @@ class DecodingSession {
   [[nodiscard]] int64_t rows() const { return int64_t(rows_.size()); }
   [[nodiscard]] size_t sentence(size_t row) const { return rows_[row].sentence; }
 
-  // tokens (R): the last token of each live row, EOS at the start. -> logits (R, V), which live
-  // until the next step, as does all that is kept on the tape.
+  // tokens (R): the last token of each live row, EOS at the start. -> logits (R, V), valid until
+  // the next step, as is everything kept on the tape.
   [[nodiscard]] Tensor step(std::span<const int32_t> tokens);
 
-  // Row i goes on from what row rows[i] was. A row that is not named is gone.
+  // Row i continues what row rows[i] was. Rows that are not named are dropped.
   void reorder(std::span<const int32_t> rows);
 
   [[nodiscard]] Tape& tape() { return tape_; }
@@ -51,7 +51,7 @@ class DecodingSession {
  private:
   struct Row {
     size_t sentence;
-    int32_t place;  // in the cache: it owns the rows place * P and on
+    int32_t place;  // in the cache: it owns the P rows from place * P
   };
   void encode(std::span<const Tokens> sources);
   void copy_places(std::span<const int32_t> from, std::span<const int32_t> to);

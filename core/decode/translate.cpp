@@ -5,8 +5,8 @@
 namespace fathom::decode {
 namespace {
 
-// Indices of sources by batch, shortest first and ties in order: sentences of a batch end at about
-// the same time.
+// Indices of sources by batch, shortest first (ties in order), so that the sentences of a batch end
+// at about the same time.
 std::vector<std::vector<size_t>> batches_by_length(std::span<const Tokens> sources,
                                                    int64_t batch_tokens) {
   std::vector<size_t> order(sources.size());

@@ -1,6 +1,6 @@
-// Sentences in, their translations out, in the same order. The one loop behind `fathom translate`,
-// `fathom evaluate` and validation. What a sentence becomes does not depend on the others, on their
-// order, or on the size of a batch, which bounds the memory.
+// Translates sentences, keeping their order: the loop behind `fathom translate`, `fathom evaluate`
+// and validation. A translation does not depend on the other sentences, their order, or the batch
+// size, which bounds the memory.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct BatchShare {
   int64_t every = 1;
 };
 
-// Tokens without EOS, here and there. An empty source has an empty target, and so has one that is
-// not in this share. InvalidArgument for a decoder-only model.
+// Tokens without EOS, in and out. The target of an empty source is empty, and that of one outside
+// this share. InvalidArgument for a decoder-only model.
 [[nodiscard]] std::vector<Tokens> translate(model::Transformer& model, Device& device,
                                             const Strategy& strategy,
                                             std::span<const Tokens> sources,

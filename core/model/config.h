@@ -28,7 +28,7 @@ struct ModelConfig {
   double activation_dropout = 0;  // after the activation of the feed-forward block
   ShareEmbeddings share_embeddings = ShareEmbeddings::kAll;
   InitRule init = InitRule::kFairseq;
-  bool recompute_activations = false;  // a layer's activations are made again in backward
+  bool recompute_activations = false;  // a layer's activations are computed again in backward
   int64_t vocabulary_size = 0;         // entries; set from the tokenizer
 };
 

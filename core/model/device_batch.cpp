@@ -3,7 +3,7 @@
 namespace fathom::model {
 namespace {
 
-// Numbers that travel together: parts are added one by one, and become views of one tensor.
+// Gathers arrays for one upload: parts are added one by one and become views of one tensor.
 class Upload {
  public:
   void add(std::span<const int32_t> part) {

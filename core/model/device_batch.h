@@ -1,5 +1,5 @@
-// A packed batch in a device's memory: i32 tensors, and the numbers of the host that a launch
-// needs. One upload a batch.
+// A packed batch in a device's memory: i32 tensors, and the host numbers that a launch needs. One
+// upload per batch.
 #pragma once
 
 #include "core/autograd/tape.h"
@@ -8,19 +8,20 @@
 
 namespace fathom::model {
 
-// The rows of one stack: sentences one behind the other.
+// The rows of one stack: sentences one after the other.
 struct PackedRows {
   Tensor tokens, position;  // (1, T)
-  Tensor sentence;          // (1, T); empty where nothing is dropped
+  Tensor sentence;          // (1, T); empty without dropout
   Tensor begin, length;     // (1, S)
   int64_t longest = 0;      // of the sentences, in rows
 
-  // The same for a row, whatever the rows share the batch with.
+  // An id does not depend on the other rows of the batch.
   [[nodiscard]] kernels::RowIds ids() const;
   [[nodiscard]] kernels::Segments segments() const;
 };
 
-// How sentences lie in a matrix of `total` rows, from tensors (1, S) of first rows and lengths.
+// The layout of sentences in a matrix of `total` rows, from tensors (1, S) of first rows and
+// lengths.
 [[nodiscard]] kernels::Segments segments_of(const Tensor& begin, const Tensor& length,
                                             int64_t total, int64_t longest);
 
@@ -30,7 +31,7 @@ struct DeviceBatch {
   Tensor targets;     // (1, T): what it must predict
 };
 
-// In memory of the tape, which the batch does not outlive. InvalidArgument for a token outside the
+// In memory of the tape, which must outlive the batch. InvalidArgument for a token outside the
 // vocabulary.
 [[nodiscard]] DeviceBatch upload(Tape& tape, const data::PackedBatch& batch,
                                  int64_t vocabulary_size);

@@ -1,5 +1,5 @@
-// What a training step costs, whatever computes it: the floating point operations of its matrix
-// products on real tokens. A multiply-add is two, the backward pass twice the forward pass. Norms,
+// What a training step costs on any device: the floating point operations of its matrix products on
+// real tokens. A multiply-add is two, the backward pass twice the forward pass. Norms,
 // softmax and dropout do not count, nor does a causal mask reduce attention (Chowdhery et al. 2022,
 // arXiv 2204.02311, appendix B).
 #pragma once

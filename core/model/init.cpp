@@ -41,7 +41,7 @@ Rule rule_for(const Parameter& p, const ModelConfig& config) {
       return {Rule::Kind::kConstant, 1};
     case Role::kAttentionOutBias:
     case Role::kNormBias:
-    case Role::kMixing:  // `initial` says
+    case Role::kMixing:  // see `initial`
       return {Rule::Kind::kConstant, 0};
   }
   return {Rule::Kind::kConstant, 0};
@@ -50,7 +50,7 @@ Rule rule_for(const Parameter& p, const ModelConfig& config) {
 template <class T>
 std::vector<T> values(const Parameter& p, const Rule& rule, uint64_t seed) {
   const PhiloxStream stream(seed, "init/" + p.name);
-  std::vector<T> w(static_cast<size_t>(p.numel()));
+  std::vector<T> w(size_t(p.numel()));
   for (size_t i = 0; i < w.size(); ++i) {
     switch (rule.kind) {
       case Rule::Kind::kConstant:

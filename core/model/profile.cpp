@@ -10,10 +10,10 @@ namespace {
 
 using kernels::Kernels;
 
-// What is kept of a shard between two blocks.
+// The state of a shard between two blocks.
 struct Lane {
   const data::PackedBatch* batch = nullptr;
-  std::vector<Tensor> streams;  // empty: not there yet
+  std::vector<Tensor> streams;  // empty: not set yet
   Tensor output;                // of the block that has run
   Tensor memory;                // of the encoder
 };

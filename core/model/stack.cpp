@@ -45,7 +45,7 @@ Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKi
 
 Var Stack::forward(const Var& embedding, const BlockInput& input, BlockObserver* observer) const {
   topology::Streams streams = topology_->start(embedding);
-  // Layer by layer, keeping what lies between them; a decoder's cache must outlive its layer.
+  // Layer by layer, keeping what is between them; a decoder's cache must outlive its layer.
   const bool keeps_all = embedding.tape().is_recording() ? !recomputes_ : input.cache != nullptr;
   if (keeps_all)
     return topology_->final(run(std::move(streams), 0, blocks_.size(), input, observer));
@@ -73,7 +73,7 @@ topology::Streams Stack::run(topology::Streams streams, size_t first, size_t las
 
 topology::Streams Stack::recomputed(const topology::Streams& streams, size_t first, size_t last,
                                     const BlockInput& input, BlockObserver* observer) const {
-  // Streams that are not there yet keep their places; the memory is an input like the streams.
+  // Streams that are not set yet keep their indices; the memory is an input like the streams.
   std::vector<Var> inputs;
   std::vector<size_t> places;
   for (size_t i = 0; i < streams.size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace fathom::model {
 
-// Sees every block of a forward pass: the watched stream before and after it, and what it added.
+// Called for every block of a forward pass: the watched stream before and after it, and its output.
 // All (T, C); valid during the call only.
 class BlockObserver {
  public:
@@ -33,10 +33,10 @@ class Stack {
   [[nodiscard]] const Sublayer& sublayer(size_t block) const { return *sublayers_[block]; }
 
  private:
-  // Blocks [first, last), with which streams are brought up to date.
+  // Applies blocks [first, last) to the streams.
   [[nodiscard]] topology::Streams run(topology::Streams streams, size_t first, size_t last,
                                       const BlockInput& input, BlockObserver* observer) const;
-  // The same, keeping only what comes out.
+  // The same, keeping only the outputs.
   [[nodiscard]] topology::Streams recomputed(const topology::Streams& streams, size_t first,
                                              size_t last, const BlockInput& input,
                                              BlockObserver* observer) const;

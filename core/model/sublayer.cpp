@@ -11,8 +11,7 @@ struct Affine {
   const Parameter* w;
   const Parameter* b;
 
-  // The rows of w are `gains.size()` equal parts; the initial values of each have a gain of its
-  // own.
+  // The rows of w are `gains.size()` equal parts, each with a gain on its initial values.
   Affine(ParameterStore& store, const std::string& name, Role role, int64_t in, int64_t out,
          const std::vector<double>& gains) {
     Parameter& weight = store.add(name + ".weight", role, {out, in}, in, out);
@@ -37,7 +36,7 @@ uint64_t site_of(const topology::BlockContext& block, const char* which) {
   return hash_name(topology::name_of(block) + "/" + which);
 }
 
-// The last projection of a sublayer, behind what the topology declares before it.   (in) -> (C)
+// The last projection of a sublayer, after what the topology declares before it.   (in) -> (C)
 Affine last_projection(ParameterStore& store, const ModelConfig& config,
                        const topology::BlockContext& block, topology::Topology& topology) {
   const bool is_attention = block.kind != topology::BlockKind::kFeedForward;
@@ -188,7 +187,7 @@ class FeedForward final : public Sublayer {
 
 }  // namespace
 
-Var Sublayer::source_keys(const Var&) const { fail("source_keys: not a block of cross-attention"); }
+Var Sublayer::source_keys(const Var&) const { fail("source_keys: not a cross-attention block"); }
 
 std::unique_ptr<Sublayer> make_sublayer(ParameterStore& store, const ModelConfig& config,
                                         const topology::BlockContext& block,

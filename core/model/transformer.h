@@ -13,7 +13,7 @@ namespace fathom::model {
 class Transformer {
  public:
   // Declares and lays out all parameters (zero until initialise or a checkpoint fills them).
-  // Throws InvalidArgument for a config no model can have.
+  // Throws InvalidArgument for a config that no model can have.
   // `device` outlives the model and runs it.
   Transformer(const ModelConfig& config, Device& device, DType dtype);
 
@@ -26,15 +26,14 @@ class Transformer {
   // Encoder blocks, then decoder blocks.
   [[nodiscard]] std::vector<topology::BlockContext> blocks() const;
 
-  // For a topology that sets initial values by what it measures: runs the blocks one by one over
-  // these shards, without dropout, and writes what the rule returns. `gather` hands the rows of
+  // For a topology that sets initial values from measurements: runs the blocks one by one over
+  // these shards, without dropout, and writes what the rule returns. `gather` sends the rows of
   // this rank's shards to all ranks and returns those of all, in shard order (collective).
   using GatherShards = std::function<std::vector<double>(const Tensor& rows)>;
   [[nodiscard]] bool wants_profile() const;
   void profile(std::span<const data::PackedBatch> shards, const GatherShards& gather);
 
-  // The training step that runs, or the one the weights are from: a schedule in a topology reads
-  // it.
+  // The current training step, or the one the weights are from; for schedules in topologies.
   void set_update(int64_t update) { update_ = update; }
   [[nodiscard]] int64_t update() const { return update_; }
 
@@ -49,8 +48,8 @@ class Transformer {
   [[nodiscard]] Var decode(Tape& tape, const Tensor& tokens, const Tensor& positions,
                            int64_t position_limit, const BlockInput& input,
                            BlockObserver* observer = nullptr);
-  // What cross-attention of decoder layer `layer`, from 1, makes of an encoder output: its keys and
-  // values. (S, C) -> (S, 2 C)
+  // Keys and values of cross-attention in decoder layer `layer`, from 1, for an encoder output.
+  // (S, C) -> (S, 2 C)
   [[nodiscard]] Var source_keys(int layer, const Var& memory) const;
   // (T, C) -> logits (T, V).
   [[nodiscard]] Var logits(const Var& decoded) const;
@@ -67,7 +66,7 @@ class Transformer {
   const Parameter* output_ = nullptr;
   std::optional<Stack> encoder_, decoder_;
   int64_t update_ = 0;
-  Tensor sinusoids_;  // (P, C) wide, grown when a longer sentence comes
+  Tensor sinusoids_;  // (P, C) wide, grown for longer sentences
 };
 
 }  // namespace fathom::model

@@ -28,10 +28,9 @@ struct BlockSums {
 };
 inline constexpr int64_t kBlockSums = 6;
 
-
-// Observes a forward pass over one or several shards packed together, and adds to row i of `sums`,
-// in the device's memory, what it sees of shard i: kBlockSums numbers for every block (encoder,
-// then decoder).
+// Observes a forward pass over one or several shards packed together, and adds the sums of shard i
+// to row i of `sums`, in the device's memory: kBlockSums numbers for every block (encoder, then
+// decoder).
 class LayerProbe final : public model::BlockObserver {
  public:
   // sums (shards, blocks * kBlockSums) f64

@@ -1,6 +1,6 @@
-// The layer statistics, one row each: what a step says of every block, made from the step's sums.
-// layers.jsonl, the endpoint, `fathom probe` and docs/metrics.md follow from this table, so a
-// statistic that the sums allow is one row more.
+// The layer statistics, one row each, computed for every block from a step's sums. layers.jsonl,
+// the endpoint, `fathom probe` and docs/metrics.md follow from this table, so a statistic that can
+// be computed from the sums is one row more.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace fathom::observe {
 
-// All that a step sums over one block.
+// All sums of a step over one block.
 struct LayerSums {
   BlockSums activations;
   ParameterSums parameters;  // all of the block together
@@ -24,7 +24,7 @@ struct LayerStatistic {
   std::string_view name;                   // "omega": in layers.jsonl, served as fathom_layer_omega
   std::string_view help;                   // what it is, in one sentence without its full stop
   std::string_view source;                 // paper and section; empty where the formula needs none
-  std::string_view unit;                   // one of those of monitoring/catalogue.h
+  std::string_view unit;                   // one of kUnits in monitoring/catalogue.h
   Sampled sampled;                         // where its sums come from
   std::string_view formula;                // in the symbols of docs/metrics.md
   std::string_view note;                   // for docs/metrics.md

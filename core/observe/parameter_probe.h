@@ -1,5 +1,5 @@
 // From the flat buffers to sums over each parameter and its gradient (theory: docs/metrics.md).
-// Kernels make the sums; the host reads them once.
+// Kernels compute the sums; the host reads them once.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace fathom::observe {
 
-inline constexpr int64_t kParameterSums = 5;  // of each parameter; its entries are known without
+inline constexpr int64_t kParameterSums = 5;  // per parameter, without the number of its entries
 
-// Queues that every rank's rows, own (n, F), come together: all (N, F), in the store's order of
+// Queues a gather of every rank's rows, own (n, F), into all (N, F), in the store's order of
 // chunks.
 using ChunkGather = std::function<void(const Tensor& own, const Tensor& all)>;
 
@@ -22,8 +22,8 @@ class ParameterProbe {
  public:
   explicit ParameterProbe(const ParameterStore& store)
       : ParameterProbe(autograd::ParameterSlices(store)) {}
-  // Looks at the slices alone; `gather` adds what the other ranks see of theirs, and is absent
-  // where there is nothing to add. Then every call is collective.
+  // Covers the slices alone. With `gather` the other ranks' slices are added, and every call is
+  // collective; without it the slices must be everything.
   explicit ParameterProbe(const autograd::ParameterSlices& slices, ChunkGather gather = {});
 
   // Queues the sum of squares of each parameter's slice of `flat` (1, P), as (parameters, 1) f64.
@@ -35,7 +35,7 @@ class ParameterProbe {
   void measure(const Tensor& gradient, const optim::Adam* adam, double learning_rate,
                const Tensor& into);
   [[nodiscard]] int64_t count() const { return squares_.rows() * kParameterSums; }
-  // What measure() has written, by parameter.
+  // Decodes what measure() has written, by parameter.
   [[nodiscard]] std::vector<ParameterSums> read(std::span<const double> values) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace fathom::observe {
 namespace {
 
-// "decoder.3.feed_forward" of "decoder.3.feed_forward.fc1.weight"; shorter names are of no block.
+// "decoder.3.feed_forward" of "decoder.3.feed_forward.fc1.weight"; shorter names have no block.
 std::string_view block_name(std::string_view parameter) {
   size_t end = parameter.find('.');
   for (int dots = 1; dots < 3 && end != parameter.npos; ++dots) end = parameter.find('.', end + 1);

@@ -1,6 +1,6 @@
 // What is summed over parameters and their gradients: by parameter, and over all those of a block,
-// its norm included. A parameter belongs to the block with whose name its own begins; embeddings,
-// output projection and final norms belong to none.
+// its norm included. A parameter belongs to the block whose name is a prefix of its own;
+// embeddings, output projection and final norms belong to none.
 #pragma once
 
 #include <cstdint>

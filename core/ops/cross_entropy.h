@@ -1,5 +1,5 @@
 // Projection to the vocabulary, softmax and label-smoothed cross-entropy as one op: the logits of
-// a whole batch never exist, and the derivative is made in the same pass.
+// a whole batch never exist, and the derivative is computed in the same pass.
 #pragma once
 
 #include "core/autograd/tape.h"

@@ -9,8 +9,8 @@ namespace fathom::ops {
 
 // dropout(scale table[token] + sinusoids[position]).
 //   tokens, positions (1, T) i32   table (V, C)   sinusoids (P, C) wide   ->  (T, C)
-// Positions count from 0 within a sentence. Tokens are below V, positions below P: whoever makes
-// the batch sees to it (core/model/device_batch.h).
+// Positions count from 0 within a sentence. Tokens are below V, positions below P: checked where
+// the batch is made (core/model/device_batch.h).
 [[nodiscard]] Var embedding(Tape& tape, const Parameter& table, const Tensor& sinusoids,
                             const Tensor& tokens, const Tensor& positions, double scale,
                             const kernels::Dropout& dropout = {});

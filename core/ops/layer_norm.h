@@ -1,4 +1,4 @@
-// Layer normalisation over the features of a row, alone or of a sum.
+// Layer normalisation over the features of a row, of a tensor or of a sum.
 #pragma once
 
 #include "core/autograd/tape.h"

@@ -1,4 +1,4 @@
-// Linear layer with what usually follows it, done while the tile is in cache.
+// Linear layer fused with what usually follows it, applied while the tile is in cache.
 #pragma once
 
 #include "core/autograd/tape.h"

@@ -8,8 +8,7 @@
 namespace fathom::ops {
 
 // sum_j w[first + j] x_j, in the type of x_0.   x_j (T, C)   w: a vector
-// In the order of the inputs, forward and backward, so that the bits do not depend on anything
-// else.
+// Added in the order of the inputs, forward and backward, so the bits depend on nothing else.
 [[nodiscard]] Var weighted_sum(std::span<const Var> x, const Parameter& w, int64_t first);
 
 // x_1 + x_2 + ..., in this order, in the type of x_1.   x_j (T, C)

@@ -11,14 +11,14 @@ namespace fathom::optim {
 
 class Adam {
  public:
-  // Updates the slices alone and has moments, on the store's device, for them alone.
+  // Updates only the slices and has moments, on the store's device, only for them.
   Adam(const OptimizerConfig& config, const autograd::ParameterSlices& slices);
   Adam(const OptimizerConfig& config, const ParameterStore& store)
       : Adam(config, autograd::ParameterSlices(store)) {}
 
   // Queues one update of the slices' masters (and working weights) by `gradient` (1, P), which
-  // `control` (step_control in core/kernels/statistics.h) scales or calls off. The host must then
-  // say by count_update() whether it was made.
+  // `control` (step_control in core/kernels/statistics.h) scales or cancels. The host must then
+  // report by count_update() whether it was applied.
   void step(const Tensor& gradient, const Tensor& control, double learning_rate);
   void count_update() { ++updates_; }
 

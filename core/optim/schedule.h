@@ -1,4 +1,4 @@
-// The learning rate as a pure function of the update number, so a resumed run cannot be off by one.
+// The learning rate as a pure function of the update number: a resumed run cannot be off by one.
 #pragma once
 
 #include <cstdint>

@@ -62,8 +62,8 @@ Tensor Arena::top(int64_t rows, int64_t cols, DType dtype) {
   return Tensor(base_ + offset, rows, cols, dtype, std::move(owner));
 }
 
-// Gradients die roughly in the reverse order of their birth, so the top retreats over every block
-// at its edge that is no longer used; a block freed early waits for its younger neighbours.
+// Gradients are freed roughly in the reverse order of their allocation, so the top moves back over
+// every free block at its edge; a block freed early waits for those allocated after it.
 void Arena::free_top(int64_t offset) {
   blocks_.at(offset) = false;
   const int64_t before = top_;

@@ -1,9 +1,8 @@
 // One block of a device's memory with two ends, reused from step to step. Forward pushes what it
-// must keep at the bottom and the tape gives it back in reverse order; gradients and scratch live
-// at the top, where a block returns when its last handle goes. The block belongs to one context,
-// and memory is used again in that context's order, so nobody waits. On the host only address space
-// is reserved: pages are committed by their first use, and the memory taken is the largest that a
-// step has needed.
+// must keep at the bottom and the tape frees it in reverse order; gradients and scratch live at the
+// top, where memory is freed with its last handle. The block belongs to one context, and memory is
+// reused in that context's order, so nothing waits. On the host only address space is reserved:
+// pages are committed on first use, and the memory taken is the largest that a step has needed.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +15,15 @@ namespace fathom::tensor {
 
 class Arena {
  public:
-  // DeviceError when the device has no `bytes`.
+  // DeviceError when the device cannot reserve `bytes`.
   Arena(Context& context, int64_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // At the bottom; contents undefined. Throws DeviceError naming the sizes when the ends meet.
+  // At the bottom; contents undefined. DeviceError with the sizes when there is no room.
   [[nodiscard]] Tensor bottom(int64_t rows, int64_t cols, DType dtype);
-  // At the top; freed when the last tensor that shares it dies. Contents undefined.
+  // At the top; freed with the last tensor that shares it. Contents undefined.
   [[nodiscard]] Tensor top(int64_t rows, int64_t cols, DType dtype);
 
   using Mark = int64_t;
@@ -48,7 +47,7 @@ class Arena {
   std::map<int64_t, bool> blocks_;  // offset of each block at the top: still in use?
 };
 
-// Gives the bottom back at the end of a scope; for forward passes without a tape.
+// Rewinds the bottom at the end of a scope; for forward passes without a tape.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}

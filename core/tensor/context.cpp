@@ -18,7 +18,7 @@ double seconds_between(const Event& from, const Event& to) {
   require<DeviceError>(
       from.is_set() && to.is_set() &&
           from.table_->elapsed(from.handle_.get(), to.handle_.get(), &seconds) == kernels::kOk,
-      "device: the time between two events is asked for before both are done");
+      "device: the time between two events was requested before both are done");
   return seconds;
 }
 

@@ -1,5 +1,5 @@
-// A queue of a device: kernels, copies and host functions happen in the order of the calls. Between
-// contexts only events order anything. No call but download() and synchronise() waits for the
+// A queue of a device: kernels, copies and host functions run in the order of the calls. Only
+// events order one context after another. No call but download() and synchronise() waits for the
 // device, and both are counted.
 #pragma once
 
@@ -50,7 +50,7 @@ class Context {
     if (meter_ != nullptr) *meter_ += kernels::cost_of(a);
     check((table_.kernels.*kernel)(handle_, &a));
   }
-  // From here on kernels add what they cost to `meter`; null ends it.
+  // From now on kernels add their cost to `meter`; null stops this.
   void set_meter(kernels::Cost* meter) { meter_ = meter; }
 
   [[nodiscard]] Event record();
@@ -61,7 +61,7 @@ class Context {
   [[nodiscard]] Tensor allocate(int64_t rows, int64_t cols, DType dtype);
 
   // Contiguous tensors. upload() has read `from` when it returns; download() waits;
-  // download_later() does not: `to`, of a HostBuffer, is written when this context comes to it.
+  // download_later() does not: `to`, of a HostBuffer, is written when this context reaches it.
   void upload(const Tensor& to, std::span<const std::byte> from);
   void download(std::span<std::byte> to, const Tensor& from);
   void download_later(std::span<std::byte> to, const Tensor& from);
@@ -75,12 +75,12 @@ class Context {
     download(std::as_writable_bytes(to), from);
   }
 
-  // Runs f in this context's order, where the host can reach the device's memory; on a queue with a
-  // thread of its own that is another thread. What f throws is thrown by a later call. What f owns
-  // goes on that thread too: tensors of contexts, not of the arena.
+  // Runs f in this context's order, on devices whose memory the host can reach; on the context's
+  // own thread where it has one. What f throws is thrown by a later call. What f owns is destroyed
+  // on that thread too: tensors of contexts, not of the arena.
   void call(std::function<void()> f);
 
-  // Throws what a failed status stands for.
+  // Throws the error of a failed status.
   void check(kernels::Status status) {
     if (status != kernels::kOk) [[unlikely]]
       throw_failure(status);

@@ -25,7 +25,7 @@ Device::Device(const kernels::DeviceTable& table, const kernels::DeviceOptions& 
   }
 }
 
-// Host functions own tensors of any context: all are done before the first context goes.
+// Host functions own tensors of any context: all finish before the first context is destroyed.
 Device::~Device() {
   for (const auto* context : {&copies_, &communication_})
     if (*context) (void)table_.synchronise((*context)->handle());
@@ -34,14 +34,14 @@ Device::~Device() {
   arena_.reset();
   compute_.reset();
   for (const Staging& s : staging_) table_.release_staging(handle_, s.memory);
-  staging_.clear();  // their events go before the device
+  staging_.clear();  // their events are released before the device
   table_.destroy(handle_);
 }
 
 kernels::DeviceInfo Device::info() const {
   kernels::DeviceInfo out;
   require<DeviceError>(table_.info(handle_, &out) == kernels::kOk,
-                       "device: tells nothing of itself");
+                       "device: returns no information about itself");
   return out;
 }
 

@@ -23,7 +23,7 @@ struct DeviceLimits {
 
 class Device {
  public:
-  // `library` is kept open as long as the device lives. DeviceError when it cannot be made.
+  // `library` stays open as long as the device exists. DeviceError when it cannot be made.
   Device(const kernels::DeviceTable& table, const kernels::DeviceOptions& options,
          const DeviceLimits& limits = {}, std::shared_ptr<void> library = {});
   ~Device();
@@ -31,15 +31,15 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   [[nodiscard]] std::string name() const { return info_.name; }
-  // Names what decides the bits of a result. Two devices with equal ones give equal results.
+  // Identifies what the bits of a result depend on: equal on two devices that give equal results.
   [[nodiscard]] std::string numerics() const { return info_.numerics; }
-  [[nodiscard]] kernels::DeviceInfo info() const;  // with its memory as it stands
-  // FLOP/s in matrix products at most. May take 20 ms; on a busy machine it measures what is left.
+  [[nodiscard]] kernels::DeviceInfo info() const;  // with its present memory use
+  // Peak FLOP/s of matrix products. May take 20 ms; measured lower on a busy machine.
   [[nodiscard]] double peak_flops(DType dtype);
   // Throws InvalidArgument when the device does not compute in `dtype`.
   void check_supports(DType dtype) const;
 
-  // The others are made at their first use.
+  // The other two are created on first use.
   [[nodiscard]] Context& compute() { return *compute_; }
   [[nodiscard]] Context& communication();
   [[nodiscard]] Context& copies();
@@ -52,14 +52,14 @@ class Device {
   [[nodiscard]] std::span<std::byte> allocate_staging(int64_t bytes);
   void release_staging(std::span<std::byte> memory);
 
-  // What tensors of contexts hold, the arena not counted.
+  // Bytes held by tensors of contexts, not counting the arena.
   [[nodiscard]] int64_t allocated_bytes() const { return *allocated_bytes_; }
 
   [[nodiscard]] const kernels::DeviceTable& table() const { return table_; }
 
  private:
   friend class Context;
-  // Staging memory for uploads: a block is used again when the event behind its last use is done.
+  // Staging memory for uploads: a block is reused once the event after its last use is done.
   struct Staging {
     std::byte* memory = nullptr;
     uint64_t bytes = 0;
@@ -70,7 +70,7 @@ class Device {
   std::shared_ptr<void> library_;
   const kernels::DeviceTable& table_;
   kernels::DeviceHandle* handle_ = nullptr;
-  kernels::DeviceInfo info_;  // what does not change
+  kernels::DeviceInfo info_;  // as it was at the start
   std::vector<Staging> staging_;
   std::unique_ptr<Context> compute_, communication_, copies_;
   std::unique_ptr<Arena> arena_;
@@ -79,7 +79,7 @@ class Device {
   std::shared_ptr<std::atomic<int64_t>> allocated_bytes_ =
       std::make_shared<std::atomic<int64_t>>(0);
   std::mutex mutex_;
-  std::exception_ptr failure_;  // the last one of a host function
+  std::exception_ptr failure_;  // of the last host function that threw
 };
 
 // One thread: f32, f64 and bf16.
@@ -88,14 +88,14 @@ class Device {
 // f32 only; results do not depend on `threads`.
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(int threads);
 
-// For plans: allocates address space, and no kernel does anything.
+// For memory plans: reserves address space only, and its kernels do nothing.
 [[nodiscard]] std::unique_ptr<Device> make_planning_device();
 
 // "auto" is cpu; throws InvalidArgument on an unknown name, or on cuda, which is not built.
 [[nodiscard]] std::unique_ptr<Device> make_device(const std::string& name, int threads);
 
-// A device library. DeviceError naming the path when it cannot be opened, is no device library, or
-// speaks another version of the table.
+// A device library. DeviceError naming the path when it cannot be opened, is not a device library,
+// or has another version of the table.
 [[nodiscard]] std::unique_ptr<Device> open_device_library(const std::string& path,
                                                           const kernels::DeviceOptions& options);
 

@@ -1,5 +1,5 @@
-// Host memory that a device copies to while the host goes on (pinned memory of a GPU): where
-// Context::download_later() may write.
+// Host memory for asynchronous copies from a device (pinned memory for a GPU): the target of
+// Context::download_later().
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ class Device;
 class HostBuffer {
  public:
   HostBuffer() = default;  // empty
-  // DeviceError when there is no memory. The device outlives it, and so does what was queued to
-  // write into it. Contents are undefined.
+  // DeviceError when memory runs out. The device must outlive it, and it must outlive the copies
+  // queued into it. Contents are undefined.
   HostBuffer(Device& device, int64_t bytes);
   ~HostBuffer();
   HostBuffer(HostBuffer&& other) noexcept;

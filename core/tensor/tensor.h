@@ -1,6 +1,6 @@
 // A matrix (rows, cols) in a device's memory: activations are (T, C), T packed real tokens, never
-// padding. A tensor is a view; what owns the memory is the arena (activations), a block of its top
-// end (gradients: `owner` is set) or the device (parameters). Copying a tensor copies no element.
+// padding. A tensor is a view; its memory is owned by the arena (activations), by a block at the
+// arena's top (gradients: `owner` is set) or by the device (parameters). Copies share elements.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class Tensor {
     return matrix_.stride == matrix_.cols || matrix_.rows <= 1;
   }
 
-  // As a kernel's argument. An address, not a licence to look: only devices touch the elements.
+  // As a kernel's argument. Only devices may dereference the address.
   [[nodiscard]] const kernels::Matrix& matrix() const { return matrix_; }
   // NOLINTNEXTLINE(google-explicit-constructor): a tensor is written where a kernel takes a matrix
   operator const kernels::Matrix&() const { return matrix_; }

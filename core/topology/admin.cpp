@@ -1,5 +1,5 @@
 // Admin (Liu et al. 2020, arXiv 2004.08249): Post-LN with a learned weight for each feature of the
-// stream, which starts where every block so far has its share.
+// stream, initialised so that every block so far keeps its share of the sum.
 //
 //   x <- LN(w * x + f(x));   y = x
 //

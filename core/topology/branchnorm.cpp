@@ -1,4 +1,4 @@
-// BranchNorm (Liu et al. 2023, arXiv 2305.02790): Post-LN whose blocks are let in over the first
+// BranchNorm (Liu et al. 2023, arXiv 2305.02790): Post-LN whose blocks are faded in over the first
 // updates, so that it starts as the identity and ends as Post-LN.
 //
 //   x <- LN(x + g f(x)),  g = min(1, t / T) at update t;   y = x

@@ -1,4 +1,4 @@
-// DeepNorm (Wang et al. 2022, arXiv 2203.00555): Post-LN with a larger share for the stream.
+// DeepNorm (Wang et al. 2022, arXiv 2203.00555): Post-LN with the stream scaled up.
 //
 //   x <- LN(a x + f(x));   y = x;   initial fc1, fc2, v, out times b
 //

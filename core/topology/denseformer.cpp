@@ -1,8 +1,8 @@
 // DenseFormer (Pagliardini et al. 2024, arXiv 2402.02622): Pre-LN, and after every layer a learned
 // average of the outputs of all layers so far, the embedding included. It starts as Pre-LN.
 //
-//   y_l = layer_l(x_(l-1));   x_l = sum_(j <= l) a_lj y_j,  y_0 = x_0 = embedding,  a_l = (0 ... 0
-//   1)
+//   y_l = layer_l(x_(l-1));   x_l = sum_(j <= l) a_lj y_j
+//   y_0 = x_0 = embedding;    initial a_l = (0 ... 0 1)
 //
 // Streams: x, then y_0, y_1, ...: a stack of L layers holds L + 2 of them at its end.
 #include "core/topology/registry.h"

@@ -9,7 +9,7 @@
 namespace fathom::topology {
 namespace {
 
-// None: no finite number, or something follows it. The same in every locale.
+// nullopt unless the whole text is a finite number. The same in every locale.
 std::optional<double> parse(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

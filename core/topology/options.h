@@ -1,4 +1,4 @@
-// What a topology may be told under `model.topology_options`. It is declared beside the topology:
+// The options of a topology, under `model.topology_options`. They are declared beside the topology:
 // the table of config keys, its errors and its documentation are made from the declaration.
 #pragma once
 
@@ -16,7 +16,7 @@ struct TopologyOption {
   std::string default_value;
   std::string meaning;  // a phrase: "factor on every block output"
   std::vector<std::string> choices = {};
-  std::optional<double> above = {};  // a number must be more than this
+  std::optional<double> above = {};  // a number must be greater than this
 
   [[nodiscard]] bool accepts(std::string_view text) const;
   [[nodiscard]] std::string allowed() const;  // "number > 0", "one of embedding, zero"
@@ -26,7 +26,7 @@ struct TopologyOption {
 [[nodiscard]] const TopologyOption* find_option(const std::vector<TopologyOption>& known,
                                                 std::string_view name);
 
-// The value of every option of one topology: what was given, else the default.
+// The value of every option of one topology: the given one, else the default.
 class TopologyOptions {
  public:
   // Throws InvalidArgument naming the key: an option the topology does not have, or a value it does

@@ -1,4 +1,4 @@
-// Where the norms and the residual connections are, and nothing else. A topology is a rule
+// Where the norms and the residual connections are. A topology is a rule
 //
 //   u = in(streams);  o = f(u);  streams = out(streams, o)      for every block, then
 //   final(streams)
@@ -25,7 +25,7 @@ enum class BlockKind { kSelfAttention, kCrossAttention, kFeedForward };
 [[nodiscard]] const char* to_string(StackKind kind);
 [[nodiscard]] const char* to_string(BlockKind kind);
 
-// Both stacks, whichever of them a topology serves.
+// Both stacks, whichever of them the topology object belongs to.
 struct ModelShape {
   int encoder_layers = 0;  // 0: decoder-only
   int decoder_layers = 0;
@@ -59,7 +59,7 @@ struct BlockContext {
 // The residual streams, each (T, C).
 using Streams = std::vector<Var>;
 
-// Parts of a block's matrices whose initial values a topology may scale, each apart.
+// Parts of a block's matrices whose initial values a topology may scale separately.
 enum class Part { kQuery, kKey, kValue, kAttentionOut, kFc1, kFc2 };
 
 // Where a sublayer asks for norms or scales: before its last projection.
@@ -108,11 +108,11 @@ class Topology {
   [[nodiscard]] virtual Streams out(const Streams& streams, const Var& o,
                                     const BlockContext&) const = 0;
   [[nodiscard]] virtual Var final(const Streams& streams) const = 0;
-  // What the layer statistics watch.
+  // The stream that the layer statistics are about.
   [[nodiscard]] virtual const Var& watched(const Streams& streams) const { return streams[0]; }
 
   // Profiling (for a new run, before its first step): the blocks are run one by one over batch 0,
-  // and after each block's f the rule learns what was measured, before `out` is called. What it
+  // and after each block's f the rule gets what was measured, before `out` is called. What it
   // returns is written to every entry of the parameters named.
   struct Measured {
     double stream_variance = 0;  // of the watched stream before the block: over features, mean over
@@ -126,13 +126,13 @@ class Topology {
   [[nodiscard]] const ModelShape& shape() const { return shape_; }
   [[nodiscard]] StackKind stack() const { return stack_; }
   [[nodiscard]] int64_t width() const { return shape_.width; }
-  // Learned weights of a block, at most one vector: declared with their initial values.
+  // Learned weights of a block, at most one vector, declared with their initial values.
   void declare_weights(ParameterStore& store, const BlockContext& block, const char* name,
                        std::vector<double> initial);
   [[nodiscard]] const Parameter& weights(const BlockContext& block) const {
     return *weights_[block.index()];
   }
-  // Of the training step that runs, or of the step the weights are from.
+  // Of the current training step, or of the step the weights are from.
   [[nodiscard]] static int64_t update_of(const Var& x) { return x.tape().mode().update; }
 
  private:
@@ -143,7 +143,7 @@ class Topology {
 
 enum class FinalNorm { kNone, kPresent };
 
-// What most topologies have: a norm for every block, and one at the end or not.
+// The base of most topologies: a norm for every block, and optionally one at the end.
 class NormedTopology : public Topology {
  public:
   NormedTopology(const ModelShape& shape, StackKind stack, FinalNorm final_norm,

@@ -1,4 +1,4 @@
-// Slices of a store's flat buffers, and that Adam and the statistics of parameters come to the same
+// Slices of a store's flat buffers, and that Adam and the statistics of parameters give the same
 // bits slice by slice as over everything.
 #include "core/autograd/parameter_slices.h"
 
@@ -65,7 +65,7 @@ TEST(ParameterSlices, MayBeNone) {
   adam.step(support::zeros(1, model.store.size(), DType::kF32), support::update_control(), 1e-3);
 }
 
-TEST(ParameterSlices, RefuseRangesThatCutAChunkOrTouchEachOther) {
+TEST(ParameterSlices, RefuseRangesThatSplitAChunkOrTouchEachOther) {
   const Model model(DType::kF32);
   const auto make = [&](std::vector<Slice> ranges) {
     return [&model, ranges] { ParameterSlices(model.store, ranges); };

@@ -34,7 +34,7 @@ struct Weights {
   }
 };
 
-// Every node hands the tensor it received on to two others, which then receive more.
+// Every node passes the tensor it received to two others, which then receive more.
 TEST(Tape, DoesNotCorruptGradientsSharedByADiamond) {
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
@@ -81,38 +81,38 @@ TEST(Tape, GivesTheRightGradientsThroughADualStream) {
   EXPECT_TRUE(support::gradients_match(graph, {normal(3, 4, DType::kF64, 1)}, &w.store));
 }
 
-TEST(Tape, AnnouncesAParameterOnceAfterItsLastGradient) {
+TEST(Tape, CallsReadyOncePerParameterAfterItsLastGradient) {
   Weights w;
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
   const Var h =
       ops::linear(ops::linear(ops::linear(x, w.w1, nullptr), w.w2, nullptr), w.w1, nullptr);
-  std::vector<std::string> announced;
+  std::vector<std::string> ready;
   Tensor w1_then;
 
   tape.backward(h, normal(3, 4, DType::kF64, 2), [&](const Parameter& p) {
-    announced.push_back(p.name);
+    ready.push_back(p.name);
     if (&p == &w.w1) w1_then = support::copy_of(p.grad);
   });
 
-  EXPECT_EQ(announced, (std::vector<std::string>{"w2", "w1"}));
+  EXPECT_EQ(ready, (std::vector<std::string>{"w2", "w1"}));
   EXPECT_TRUE(support::has_same_bits(w1_then, w.w1.grad));
 }
 
-TEST(Tape, AnnouncesAParameterWhoseOutputNobodyUsed) {
+TEST(Tape, CallsReadyForAParameterWhoseOutputIsUnused) {
   Weights w;
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
   (void)ops::linear(x, w.w2, nullptr);
   const Var y = ops::linear(x, w.w1, nullptr);
-  std::vector<std::string> announced;
+  std::vector<std::string> ready;
 
   tape.backward(y, normal(3, 4, DType::kF64, 2),
-                [&](const Parameter& p) { announced.push_back(p.name); });
+                [&](const Parameter& p) { ready.push_back(p.name); });
 
-  EXPECT_EQ(announced, (std::vector<std::string>{"w1", "w2"}));
+  EXPECT_EQ(ready, (std::vector<std::string>{"w1", "w2"}));
   EXPECT_EQ(support::norm_of(w.w2.grad), 0);
 }
 
@@ -138,7 +138,7 @@ TEST(Tape, ReturnsMemoryToTheMark) {
   EXPECT_EQ(device->arena().used_bytes(), used) << "after a pass without backward";
 }
 
-// Two streams that begin as one; the segments hand on an input, an output twice, and one not set.
+// Two streams that begin as one; the segments return an input, an output twice, and one not set.
 Tape::Segment mixing_segment(const Weights& w, std::vector<Tape::Run>* runs) {
   return [&w, runs](std::span<const Var> in, Tape::Run run) {
     runs->push_back(run);
@@ -150,7 +150,7 @@ Tape::Segment mixing_segment(const Weights& w, std::vector<Tape::Run>* runs) {
 
 struct Streams {
   Tensor gradient, dx, y;
-  std::vector<std::string> announced;
+  std::vector<std::string> ready;
   int64_t peak = 0;
 };
 
@@ -172,7 +172,7 @@ Streams run_segments(bool recomputes, std::vector<Tape::Run>* runs) {
   Streams s;
   s.y = support::copy_of(b.value());
   tape.backward(b, normal(300, 4, DType::kF64, 2),
-                [&](const Parameter& p) { s.announced.push_back(p.name); });
+                [&](const Parameter& p) { s.ready.push_back(p.name); });
   EXPECT_TRUE(x.grad().is_sole_owner()) << "its memory may be gone";
   s.dx = support::copy_of(x.grad());
   s.gradient = support::copy_of(w.gradient);
@@ -188,7 +188,7 @@ TEST(Tape, RunsSegmentsAgainWithTheBitsOfOneRun) {
   EXPECT_TRUE(support::has_same_bits(got.y, want.y));
   EXPECT_TRUE(support::has_same_bits(got.dx, want.dx));
   EXPECT_TRUE(support::has_same_bits(got.gradient, want.gradient));
-  EXPECT_EQ(got.announced, want.announced);
+  EXPECT_EQ(got.ready, want.ready);
   EXPECT_LT(got.peak, want.peak);
   std::vector<Tape::Run> expected(20, Tape::Run::kFirst);
   EXPECT_EQ(once, expected);
@@ -216,7 +216,7 @@ TEST(Tape, RunsASegmentOnceAndKeepsItsOutputsWhereNothingIsRecorded) {
   EXPECT_EQ(device->arena().used_bytes() - used, out[0].value().bytes()) << "one new tensor";
 }
 
-// Nothing behind it reaches the loss: it is not run again, its parameters are announced.
+// None of its outputs reaches the loss: it is not run again, its parameters are ready.
 TEST(Tape, DoesNotRunASegmentAgainWhoseOutputsNobodyUsed) {
   Weights w;
   const auto device = tensor::make_reference_device();
@@ -225,13 +225,13 @@ TEST(Tape, DoesNotRunASegmentAgainWhoseOutputsNobodyUsed) {
   std::vector<Tape::Run> runs;
   const std::vector<Var> in = {x, x};
   (void)tape.recomputed("segment", in, mixing_segment(w, &runs));
-  std::vector<std::string> announced;
+  std::vector<std::string> ready;
 
   tape.backward(ops::linear(x, w.w2, nullptr), normal(3, 4, DType::kF64, 2),
-                [&](const Parameter& p) { announced.push_back(p.name); });
+                [&](const Parameter& p) { ready.push_back(p.name); });
 
   EXPECT_EQ(runs, std::vector<Tape::Run>{Tape::Run::kFirst});
-  EXPECT_EQ(announced, (std::vector<std::string>{"w2", "bias", "gain", "w1"}));
+  EXPECT_EQ(ready, (std::vector<std::string>{"w2", "bias", "gain", "w1"}));
 }
 
 TEST(Tape, WithoutRecordingMakesNoGradients) {
@@ -239,17 +239,17 @@ TEST(Tape, WithoutRecordingMakesNoGradients) {
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {.recording = false});
   const Var x = tape.leaf(normal(3, 4, DType::kF64, 1));
-  int announced = 0;
+  int ready = 0;
 
   tape.backward(ops::linear(x, w.w1, nullptr), normal(3, 4, DType::kF64, 2),
-                [&](const Parameter&) { ++announced; });
+                [&](const Parameter&) { ++ready; });
 
   EXPECT_TRUE(x.grad().is_empty());
-  EXPECT_EQ(announced, 0);
+  EXPECT_EQ(ready, 0);
   EXPECT_EQ(support::norm_of(w.gradient), 0);
 }
 
-TEST(Tape, RefusesAGradientOfAnotherShapeAndADtypeTheDeviceHasNot) {
+TEST(Tape, RefusesAGradientOfAnotherShapeAndAnUnsupportedDtype) {
   const auto reference = tensor::make_reference_device();
   const auto cpu = tensor::make_cpu_device(1);
   Tape tape(*reference, DType::kF64, {});
@@ -283,7 +283,7 @@ TEST(ParameterStore, RefusesWhatItCannotHold) {
 }
 
 // The check itself must be able to fail.
-TEST(GradCheck, SeesAWrongADeadAndANanGradient) {
+TEST(GradCheck, DetectsAWrongAMissingAndANanGradient) {
   const std::vector<Tensor> inputs = {normal(2, 3, DType::kF64, 1)};
   const auto with_factor = [](double factor) {
     return [factor](Tape& tape, const std::vector<Var>& in) {

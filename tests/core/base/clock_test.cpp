@@ -9,13 +9,13 @@
 namespace fathom {
 namespace {
 
-TEST(Clock, GoesOn) {
+TEST(Clock, NeverGoesBackAndKnowsTheDate) {
   const double before = monotonic_seconds();
   EXPECT_GE(monotonic_seconds(), before);
   EXPECT_NEAR(wall_seconds(), double(std::time(nullptr)), 2);
 }
 
-TEST(DurationText, CountsBegunUnitsNot) {
+TEST(DurationText, RoundsDown) {
   EXPECT_EQ(duration_text(-5), "0 s");
   EXPECT_EQ(duration_text(59.9), "59 s");
   EXPECT_EQ(duration_text(60), "1 min");

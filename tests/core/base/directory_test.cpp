@@ -19,7 +19,7 @@ namespace {
 int flock_error = 0, exchange_error = 0;  // what they say in place of working; 0: they work
 }
 
-// These stand before the C library's, so that poorer file systems can be had anywhere.
+// These override the C library's, to simulate less capable file systems.
 extern "C" int flock(int fd, int operation) {
   if (flock_error == 0) return int(::syscall(SYS_flock, fd, operation));
   errno = flock_error;
@@ -114,7 +114,7 @@ TEST(Directory, MakesANewFileOnlyWhereThereIsNone) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("file"));
 }
 
-TEST(Directory, WritesAFileOutOfPiecesOrLeavesNone) {
+TEST(Directory, WritesAFileInPiecesOrLeavesNone) {
   const TemporaryDirectory directory;
   const Directory held("test", directory.path());
   const std::string long_one(5000, 'x');
@@ -149,7 +149,7 @@ TEST(Directory, RemovesAFileADirectoryOrALinkButNotWhatItLeadsTo) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("deep"));
 }
 
-TEST(Directory, RenamesOrSaysWhyNot) {
+TEST(Directory, RenamesOrReportsWhyNot) {
   const TemporaryDirectory directory;
   const Directory held("test", directory.path());
   held.write_new("a", "text");
@@ -212,7 +212,7 @@ TEST(StagedDirectory, ThatCannotReplaceTheOldOneLeavesIt) {
   EXPECT_THAT(names_in(directory / "set"), ElementsAre("old"));
 }
 
-TEST(StagedDirectory, HasTheRightsItWasAskedFor) {
+TEST(StagedDirectory, HasTheRequestedRights) {
   const TemporaryDirectory directory;
   fs::permissions(directory.path(), fs::perms(0750));
   const Directory parent("test", directory.path());
@@ -261,7 +261,7 @@ TEST(FileLock, HasOneHolderAtATimeAlsoAmongThreads) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("lock"));
 }
 
-TEST(FileLock, SaysWhereThereAreNoLocks) {
+TEST(FileLock, ReportsAFileSystemWithoutLocks) {
   const TemporaryDirectory directory;
   const Directory held("test", directory.path());
   const std::string path = (directory / "lock").string();
@@ -277,7 +277,7 @@ TEST(FileLock, SaysWhereThereAreNoLocks) {
       throws_with<IoError>("test: locking " + path + ": No locks available", [&] { lock.wait(); }));
 }
 
-TEST(FileLock, IsNoLink) {
+TEST(FileLock, RefusesALink) {
   const TemporaryDirectory directory;
   fs::create_symlink("elsewhere", directory / "lock");
   EXPECT_TRUE(throws_with<IoError>("test: opening " + (directory / "lock").string(),

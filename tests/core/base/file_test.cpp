@@ -78,7 +78,7 @@ TEST(ReadFile, GivesTheWholeFile) {
   EXPECT_EQ(read_file("test", directory / "empty"), "");
 }
 
-TEST(ReadToEnd, StopsAtTheMostThatWasAskedFor) {
+TEST(ReadToEnd, StopsAtTheGivenLimit) {
   const TemporaryDirectory directory;
   write_text(directory / "file", std::string(10'000, 'x'));
   for (const size_t most : {0, 1, 4096, 9'999, 10'000, 10'001}) {
@@ -90,7 +90,7 @@ TEST(ReadToEnd, StopsAtTheMostThatWasAskedFor) {
   EXPECT_EQ(read_to_end(FileDescriptor(), got), EBADF);
 }
 
-TEST(ReadFile, ReadsWhatHasNoSize) {
+TEST(ReadFile, ReadsAFileWithoutASize) {
   EXPECT_THAT(read_file("test", "/proc/self/stat"), StartsWith(std::to_string(::getpid())));
 
   int ends[2];
@@ -129,14 +129,14 @@ TEST(ReadIfThere, GivesNothingOnlyForAMissingFile) {
       "Not a directory", [&] { static_cast<void>(read_if_there("test", directory / "a" / "b")); }));
 }
 
-TEST(WriteAll, SaysWhyItFailed) {
+TEST(WriteAll, ReturnsTheErrno) {
   const FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full.is_open());
   EXPECT_EQ(write_all(full, "x"), ENOSPC);
   EXPECT_EQ(write_all(full, ""), 0);
 }
 
-TEST(WriteFileDurably, CreatesAndReplacesAndLeavesNothingAside) {
+TEST(WriteFileDurably, CreatesAndReplacesAndLeavesNoTemporaryFile) {
   const TemporaryDirectory directory;
   const mode_t mask = ::umask(0027);
   write_file_durably("test", directory / "file", "one");

@@ -43,7 +43,7 @@ TEST(Xxh3, OfAFileIsThatOfItsBytes) {
       [&] { static_cast<void>(xxh3_128_of_file("test", (directory / "gone").string())); }));
 }
 
-// Dropout and initialisation hang on these keys.
+// Dropout and initialisation depend on these keys.
 TEST(HashName, NeverChanges) {
   EXPECT_EQ(hash_name(""), mix64(0xCBF29CE484222325u));
   EXPECT_EQ(mix64(0), 0xE220A8397B1DCDAFu);

@@ -55,7 +55,7 @@ TEST(ReadLaunch, TakesTheLauncherNextToTheProcess) {
   EXPECT_EQ(read_launch(fake({{"PMIX_RANK", "0"}})).evidence, "PMIX_RANK");
 }
 
-TEST(ReadLaunch, KnowsWhoSpeaksPmix) {
+TEST(ReadLaunch, KnowsWhichLaunchersUsePmix) {
   EXPECT_TRUE(read_launch(fake({{"OMPI_COMM_WORLD_SIZE", "4"}})).speaks_pmix);
   EXPECT_FALSE(read_launch(fake({{"PMI_SIZE", "4"}})).speaks_pmix);
   EXPECT_TRUE(read_launch(fake({{"PMI_SIZE", "4"}, {"PMIX_RANK", "1"}})).speaks_pmix);
@@ -72,7 +72,7 @@ TEST(ReadLaunch, NonsenseInAVariableIsNoEvidence) {
     EXPECT_EQ(read_launch(fake({{"OMPI_COMM_WORLD_SIZE", value}})).evidence, "") << value;
 }
 
-TEST(LocalProcesses, AreWhatTheLauncherSaysElseOne) {
+TEST(LocalProcesses, AreThoseOfTheLauncherElseOne) {
   EXPECT_EQ(local_processes(fake({})), 1);
   EXPECT_EQ(local_processes(fake({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"MPI_LOCALNRANKS", "8"}})),
             2);

@@ -31,7 +31,7 @@ TEST_P(EveryPool, RunsEveryTaskOnce) {
   }
 }
 
-TEST_P(EveryPool, RethrowsATasksExceptionAndWorksOn) {
+TEST_P(EveryPool, RethrowsATasksExceptionAndStaysUsable) {
   ThreadPool pool(GetParam());
   for (int round = 0; round < 20; ++round) {
     EXPECT_TRUE(support::throws_with<std::runtime_error>("task 5", [&] {
@@ -46,7 +46,7 @@ TEST_P(EveryPool, RethrowsATasksExceptionAndWorksOn) {
 }
 
 // All tasks wait for each other, so each needs a thread of its own.
-TEST_P(EveryPool, HasTheThreadsItSays) {
+TEST_P(EveryPool, HasTheNumberOfThreadsItReports) {
   ThreadPool pool(GetParam());
   std::mutex mutex;
   std::set<std::thread::id> threads;

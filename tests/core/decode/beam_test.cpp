@@ -1,6 +1,6 @@
-// The contract of sessions and strategies carries a search with several hypotheses a sentence: a
-// plain beam search over a session finds what one without caches finds, and what trying all
-// sentences finds.
+// The contract of sessions and strategies allows a search with several hypotheses a sentence: a
+// plain beam search over a session finds what one without caches and what an exhaustive search
+// find.
 #include <algorithm>
 
 #include <gtest/gtest.h>

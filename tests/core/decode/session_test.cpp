@@ -1,4 +1,4 @@
-// Steps over caches, in whatever order rows go on, equal the model run on whole prefixes.
+// Steps over caches, in whatever order rows continue, equal the model run on whole prefixes.
 #include "core/decode/session.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Prefix {
 };
 
 // Every step feeds random tokens, then rows end, repeat and change places at random. Returns how
-// often a row went on more than once.
+// often a row continued more than once.
 size_t expect_logits_of_prefixes(DType dtype, Device& device, double tolerance) {
   const auto model = random_model(dtype);
   const std::vector<Tokens> sources = random_sources(4, kVocabulary, 7, 5);
@@ -59,7 +59,7 @@ size_t expect_logits_of_prefixes(DType dtype, Device& device, double tolerance) 
   return repeats;
 }
 
-TEST(DecodingSession, GivesTheLogitsOfWholePrefixesHoweverRowsGoOn) {
+TEST(DecodingSession, GivesTheLogitsOfWholePrefixesHoweverRowsContinue) {
   const auto reference = tensor::make_reference_device();
   size_t repeats = expect_logits_of_prefixes(DType::kF64, *reference, 1e-12);
   repeats += expect_logits_of_prefixes(DType::kBF16, *reference, 1e-12);
@@ -68,7 +68,7 @@ TEST(DecodingSession, GivesTheLogitsOfWholePrefixesHoweverRowsGoOn) {
   EXPECT_GT(repeats, 10u) << "a test without repeated rows proves little";
 }
 
-TEST(DecodingSession, GivesARowTheSameBitsWhateverItSharesTheBatchWith) {
+TEST(DecodingSession, GivesARowTheSameBitsInAnyBatch) {
   const auto device = tensor::make_cpu_device(2);
   const auto model = random_model(DType::kF32);
   const std::vector<Tokens> sources = random_sources(20, kVocabulary, 9, 6);
@@ -90,7 +90,7 @@ TEST(DecodingSession, GivesARowTheSameBitsWhateverItSharesTheBatchWith) {
   }
 }
 
-TEST(DecodingSession, KeepsItsCachesAndOneStepAndGivesAllBackAtTheEnd) {
+TEST(DecodingSession, KeepsItsCachesAndOneStepAndFreesAllAtTheEnd) {
   const auto device = tensor::make_cpu_device(1);
   const auto model = random_model(DType::kF32);
   const std::vector<Tokens> sources = {{2, 3, 4}, {5}};
@@ -117,7 +117,7 @@ TEST(DecodingSession, KeepsItsCachesAndOneStepAndGivesAllBackAtTheEnd) {
   EXPECT_EQ(device->arena().used_bytes(), before);
 }
 
-TEST(DecodingSession, RefusesWhatItHasNoRoomFor) {
+TEST(DecodingSession, RefusesMoreRowsOrTokensThanItsSize) {
   const auto device = tensor::make_cpu_device(1);
   const auto model = random_model(DType::kF32);
   const std::vector<Tokens> sources = {{2, 3, 4}, {5}};

@@ -74,7 +74,7 @@ TEST_F(Translate, GivesTheSameForEverySizeOfABatch) {
 }
 
 // With a = 1 and b = 0 the limits are the source's tokens, EOS included.
-TEST_F(Translate, DecodesAtMostSoManySourceTokensAtOnceAndLikeLengthsTogether) {
+TEST_F(Translate, DecodesAtMostTheBatchTokensAtOnceAndSimilarLengthsTogether) {
   for (const int64_t batch_tokens : {1, 10, 33, 200}) {
     strategy_.batches.clear();
     (void)run(sources(), batch_tokens);

@@ -71,7 +71,7 @@ TEST(AdamKernel, FollowsThePlainFormula) {
   }
 }
 
-TEST(AdamKernel, WritesNothingWhenTheUpdateIsCalledOff) {
+TEST(AdamKernel, WritesNothingWhenTheUpdateIsCancelled) {
   for (const auto& device : support::host_devices()) {
     const bool is_reference = device->name() == "reference";
     const State got(DType::kF32, is_reference), want(DType::kF32, is_reference);

@@ -99,7 +99,7 @@ struct RowNorm {
 TEST(LayerNormInBf16, IsTheFormulaInF32RoundedOnce) {
   const auto device = tensor::make_reference_device();
   const Tensor gain = normal(1, kCols, DType::kF32, 3), bias = normal(1, kCols, DType::kF32, 4);
-  // The stream may be wider than what is made of it; its sum is kept in its own type.
+  // The stream may be wider than the output; its sum is kept in its own type.
   for (const DType stream : {DType::kBF16, DType::kF32}) {
     for (const bool of_sum : {false, true}) {
       const Tensor x = normal(kRows, kCols, stream, 1), o = normal(kRows, kCols, DType::kBF16, 2);

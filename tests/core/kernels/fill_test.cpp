@@ -26,7 +26,7 @@ std::vector<uint8_t> filled_bytes(const Tensor& t, int64_t first, int64_t count,
   return visit_float(t.dtype(), [&]<class T>() { return filled_bytes<T>(t, first, count, value); });
 }
 
-TEST(Fill, WritesTheValueAndNothingBesideIt) {
+TEST(Fill, WritesTheValueAndNothingElse) {
   for (const auto& device : support::host_devices()) {
     for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kI32}) {
       for (const double value : {0.0, 1.0, -7.0, 1000.0}) {

@@ -73,7 +73,7 @@ TEST(SumChunks, AddsTheChunksOfAParameterInOrder) {
   for (const auto& device : support::host_devices()) {
     for (const int64_t F : {1, 2}) {
       const Tensor values = normal(int64_t(kChunks.size()), F, DType::kF64, 1);
-      // 1e16 + 1 = 1e16 in f64: the 1 is lost in this order and in no other.
+      // 1e16 + 1 = 1e16 in f64: only this order loses the 1.
       values.row<double>(1)[0] = 1;
       values.row<double>(2)[0] = 1e16;
       values.row<double>(3)[0] = -1e16;
@@ -155,7 +155,7 @@ struct Row {
   }
 };
 
-TEST(RowMoments, AreThoseOfTheRowsAskedFor) {
+TEST(RowMoments, AreThoseOfTheRequestedRows) {
   struct Types {
     DType x, o, next;
   };

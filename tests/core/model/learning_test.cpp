@@ -12,7 +12,7 @@
 namespace fathom::model {
 namespace {
 
-// Lengths 3 to 6: of the shorter ones too few exist to hold any back.
+// Lengths 3 to 6: there are too few shorter ones to hold any out.
 Sequences unseen_sequences() {
   std::set<std::vector<int32_t>> distinct;
   for (data::TokenPair& p : random_pairs(200, kFirst, kVocabulary, 3, 6, 7))

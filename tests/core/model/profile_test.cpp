@@ -60,7 +60,7 @@ class Variances final : public BlockObserver {
 };
 
 // omega_1 = 1, omega_(k+1) = sqrt(Var(omega_k x_(k-1)) + Var f_k), each stack by itself. With the
-// weights right below block k, what an observer sees there is what the definition speaks of.
+// weights right below block k, what an observer sees there is what the definition is about.
 TEST(AdminProfile, IsItsRecurrenceOverAllTokensOfTheBatch) {
   for (const int encoder_layers : {2, 0}) {
     ModelConfig config = small_config("admin", encoder_layers, 3);
@@ -96,9 +96,9 @@ TEST(AdminProfile, DependsNeitherOnDropoutNorOnHowTheShardsAreSpread) {
   Model plain(config, DType::kF32, 3);
   profile(plain.transformer, shards);
   config.dropout = config.attention_dropout = config.activation_dropout = 0.5;
-  Model dropping(config, DType::kF32, 3);
-  profile(dropping.transformer, shards);
-  EXPECT_TRUE(support::has_same_bits(dropping.transformer.parameters().weights(),
+  Model with_dropout(config, DType::kF32, 3);
+  profile(with_dropout.transformer, shards);
+  EXPECT_TRUE(support::has_same_bits(with_dropout.transformer.parameters().weights(),
                                      plain.transformer.parameters().weights()));
 
   // Two ranks in turn: the first stops where it would wait for the second, whose rows are known
@@ -121,7 +121,7 @@ TEST(AdminProfile, DependsNeitherOnDropoutNorOnHowTheShardsAreSpread) {
                                      plain.transformer.parameters().weights()));
 }
 
-TEST(Profile, IsWantedByAdminAlone) {
+TEST(Profile, IsRequestedByAdminAlone) {
   for (const std::string& name : topology::topology_names())
     EXPECT_EQ(Model(small_config(name, 1, 1), DType::kF32).transformer.wants_profile(),
               name == "admin");

@@ -1,4 +1,4 @@
-// Recomputing activations: the same bits, the same announcements, a fraction of the memory.
+// Recomputing activations: the same bits, the same order of ready(), a fraction of the memory.
 #include <gtest/gtest.h>
 
 #include "tests/core/model/model_support.h"
@@ -24,7 +24,7 @@ class Record final : public BlockObserver {
 struct Step {
   double loss = 0;
   Tensor gradient;
-  std::vector<std::string> announced;
+  std::vector<std::string> ready;
   Record seen;
 };
 
@@ -56,11 +56,11 @@ class Recomputation : public ::testing::TestWithParam<std::string> {
       out.loss += kernels::load(losses.smooth, 0, t);
     std::vector<std::pair<const Parameter*, Tensor>> ready;
     tape.backward(losses.loss, {}, [&](const Parameter& p) {
-      out.announced.push_back(p.name);
+      out.ready.push_back(p.name);
       ready.emplace_back(&p, support::copy_of(p.grad));
     });
     for (const auto& [p, grad] : ready)
-      EXPECT_TRUE(support::has_same_bits(grad, p->grad)) << p->name << " was announced too early";
+      EXPECT_TRUE(support::has_same_bits(grad, p->grad)) << p->name << " was ready too early";
     EXPECT_EQ(ready.size(), model.transformer.parameters().all().size());
     EXPECT_EQ(model.home->arena().used_bytes(), 0);
     out.gradient = support::copy_of(model.gradient);
@@ -68,7 +68,7 @@ class Recomputation : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Recomputation, GivesTheSameBitsAndTellsTheSame) {
+TEST_P(Recomputation, GivesTheSameBitsAndObservations) {
   for (const int encoder_layers : {2, 0}) {
     const data::PackedBatch batch = pack_all(random_pairs(9, 2, 90, 1, 12, 3), encoder_layers == 0);
     for (const DType dtype : {DType::kF64, DType::kF32}) {
@@ -78,7 +78,7 @@ TEST_P(Recomputation, GivesTheSameBitsAndTellsTheSame) {
       EXPECT_EQ(again.loss, kept.loss);
       EXPECT_GT(support::norm_of(kept.gradient), 0);
       EXPECT_TRUE(support::has_same_bits(again.gradient, kept.gradient));
-      EXPECT_EQ(again.announced, kept.announced);
+      EXPECT_EQ(again.ready, kept.ready);
       EXPECT_EQ(again.seen.blocks, kept.seen.blocks) << "each block once, in order";
       ASSERT_EQ(again.seen.tensors.size(), kept.seen.tensors.size());
       for (size_t i = 0; i < kept.seen.tensors.size(); ++i)

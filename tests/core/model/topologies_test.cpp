@@ -116,7 +116,7 @@ TEST(InitialValues, OfTheOthersAreThePlainOnes) {
                     [](const topology::BlockContext&, Part) { return 1.0; });
 }
 
-// With Pre-LN's weights, but for those that Pre-LN has not.
+// With Pre-LN's weights, except those that Pre-LN does not have.
 double loss_with_weights_of_pre_ln(const ModelConfig& config, const data::PackedBatch& batch,
                                    double* want) {
   ModelConfig plain_config = config;

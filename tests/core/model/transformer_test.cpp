@@ -1,4 +1,4 @@
-// Parameters, first values, and the claims about bits: threads, packing, chance.
+// Parameters, initial values, and the claims about bits: threads, packing, dropout.
 #include "core/model/transformer.h"
 
 #include <cmath>
@@ -61,13 +61,13 @@ TEST(Transformer, NamesAndShapesItsParametersAsDocumented) {
   EXPECT_EQ(described(small_config("pre-ln", 1, 1)), want);
 }
 
-// A norm that nobody uses gets no gradient, and the reducer would wait for it for ever.
+// A norm that nobody uses gets no gradient, and the reducer would wait for it indefinitely.
 TEST(Transformer, OfPostLnHasNoFinalNorm) {
   for (const auto& [name, shape] : described(small_config("post-ln", 1, 1)))
     EXPECT_EQ(name.find("final_norm"), std::string::npos) << name;
 }
 
-TEST(Transformer, SharesTheTablesItIsToldTo) {
+TEST(Transformer, SharesTheTablesOfTheConfig) {
   const auto tables = [](int encoder_layers, ShareEmbeddings share) {
     ModelConfig config = small_config("post-ln", encoder_layers, 1);
     config.share_embeddings = share;
@@ -105,7 +105,7 @@ TEST(Transformer, LaysItsParametersOutInReverseWithoutOverlap) {
   EXPECT_LT(store.size(), end + 16);
 }
 
-TEST(Transformer, RefusesAConfigNoModelCanHave) {
+TEST(Transformer, RefusesAnImpossibleConfig) {
   const auto device = tensor::make_reference_device();
   const auto refuses = [&](const std::string& part, const auto& change) {
     ModelConfig config = small_config("pre-ln", 1, 1);
@@ -298,7 +298,7 @@ TEST_P(EveryTopology, OnTheCpuEqualsTheReference) {
   }
 }
 
-TEST_P(EveryTopology, AnnouncesEveryParameterOnceAndAfterItsLastGradient) {
+TEST_P(EveryTopology, CallsReadyOncePerParameterAfterItsLastGradient) {
   for (const ShareEmbeddings share : {ShareEmbeddings::kAll, ShareEmbeddings::kNone}) {
     ModelConfig c = config();
     c.share_embeddings = share;
@@ -308,15 +308,15 @@ TEST_P(EveryTopology, AnnouncesEveryParameterOnceAndAfterItsLastGradient) {
     Tape tape(*device, DType::kF32, {.update = model.transformer.update()});
     const ops::TokenLosses losses =
         model.transformer.losses(tape, upload(tape, batch, 600), 0.1, 0.1);
-    std::map<std::string, Tensor> announced;
+    std::map<std::string, Tensor> ready;
 
     tape.backward(losses.loss, {}, [&](const Parameter& p) {
-      EXPECT_TRUE(announced.emplace(p.name, support::copy_of(p.grad)).second) << p.name;
+      EXPECT_TRUE(ready.emplace(p.name, support::copy_of(p.grad)).second) << p.name;
     });
 
     for (const auto& p : model.transformer.parameters().all()) {
-      ASSERT_TRUE(announced.contains(p->name)) << p->name;
-      EXPECT_TRUE(support::has_same_bits(announced[p->name], p->grad)) << p->name;
+      ASSERT_TRUE(ready.contains(p->name)) << p->name;
+      EXPECT_TRUE(support::has_same_bits(ready[p->name], p->grad)) << p->name;
       EXPECT_GT(support::norm_of(p->grad), 0) << p->name;
     }
   }

@@ -14,7 +14,7 @@
 namespace fathom::observe {
 namespace {
 
-TEST(LayerStatistics, HaveNamesOfTheirOwnAndTexts) {
+TEST(LayerStatistics, HaveUniqueNamesAndTexts) {
   std::set<std::string_view> names;
   for (const LayerStatistic& row : layer_statistics()) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;

@@ -171,7 +171,7 @@ TEST(LinearCrossEntropy, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(LinearCrossEntropy, BatchInvariantIgnoresWhatSharesTheBatch) {
+TEST(LinearCrossEntropy, BatchInvariantIgnoresTheOtherRows) {
   const auto device = tensor::make_cpu_device(2);
   const autograd::Mode mode = {.recording = false, .batch_invariant = true, .training = false};
   for (const auto& [V, C] : {std::pair{33, 21}, {1000, 64}, {1025, 256}}) {

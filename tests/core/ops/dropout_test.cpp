@@ -51,7 +51,7 @@ double dropped_share(const kernels::Dropout& d, int64_t rows, int64_t features) 
   return double(dropped) / double(rows * features);
 }
 
-TEST(Dropout, DropsTheShareItIsAskedForAndPreservesTheMean) {
+TEST(Dropout, DropsTheGivenShareAndPreservesTheMean) {
   const Rows rows(std::vector<int32_t>(50, 10));
   for (const double p : {0.1, 0.3, 0.5}) {
     const kernels::Dropout d = kernels::DropoutStep{.seed = 1, .step = 2}.at(3, p, rows.ids());
@@ -120,7 +120,7 @@ TEST(Dropout, OfZeroOrSwitchedOffChangesNothing) {
   EXPECT_EQ(kernels::Dropout{}.factor(0, 0), 1);
 }
 
-// A dropped element of a relu is told from its output alone; the two devices must agree on it.
+// A dropped element of a relu is inferred from its output alone; both devices must agree on it.
 TEST(Dropout, DropsTheSameElementsOfALinearLayerOnBothDevices) {
   const Rows rows({9, 4});
   const kernels::Dropout dropout =

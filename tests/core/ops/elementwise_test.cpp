@@ -29,7 +29,7 @@ TEST(AddScaled, EqualsTheReferenceAndMayWriteOverItsInput) {
   }
 }
 
-TEST(AddScaled, WithFactorOneHandsOnTheGradientItselfNotACopy) {
+TEST(AddScaled, WithFactorOnePassesTheGradientOnWithoutACopy) {
   const auto device = tensor::make_reference_device();
   Tape tape(*device, DType::kF64, {});
   const Var x = tape.leaf(normal(2, 3, DType::kF64, 1)),

@@ -1,5 +1,5 @@
 // Claims that hold for every op: its derivative, the cpu device against the reference, bf16 against
-// f32, threads, company in the batch, NaN.
+// f32, threads, the other rows of the batch, NaN.
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST_P(EveryOp, GivesTheSameBitsOnAnyNumberOfThreads) {
 }
 
 // Masks included: dropout knows sentence and position, not the row.
-TEST_P(EveryOp, BatchInvariantIgnoresWhatSharesTheBatch) {
+TEST_P(EveryOp, BatchInvariantIgnoresTheOtherRows) {
   const std::vector<int32_t> lengths = {3, 40, 1, 33, 70, 9};
   for (const OpShape shape : {OpShape{.heads = 3, .head_width = 11, .out = 21},
                               OpShape{.heads = 4, .head_width = 64, .out = 130}}) {

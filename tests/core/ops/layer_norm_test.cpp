@@ -103,7 +103,7 @@ TEST(LayerNorm, AddsEpsilonToTheVariance) {
   }
 }
 
-TEST(LayerNorm, OfASumHandsBothInputsTheSameGradientTensor) {
+TEST(LayerNorm, OfASumGivesBothInputsTheSameGradientTensor) {
   const auto device = tensor::make_reference_device();
   ParameterStore store(*device, DType::kF64);
   const Parameter& gain = store.add("norm.gain", Role::kNormGain, {6});

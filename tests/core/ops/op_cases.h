@@ -44,7 +44,7 @@ struct OpCase {
   Tensor gradient;
   std::vector<Tensor> inputs;
   support::Graph graph;
-  // Set where the op is a loss that makes its own derivative, of `weight` times the sum of its
+  // Set where the op is a loss that computes its own derivative, of `weight` times the sum of its
   // output: backward then takes no seed.
   std::optional<double> weight;
   Tensor tokens, positions, sinusoids;

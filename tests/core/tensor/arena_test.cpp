@@ -55,7 +55,7 @@ TEST(Arena, RewindsTheBottomToAMark) {
   EXPECT_EQ(arena.peak_bytes(), 7 * kUnit);
 }
 
-TEST(Arena, TakesTopBlocksBackInReverseOrder) {
+TEST(Arena, FreesTopBlocksInReverseOrder) {
   const auto device = make_reference_device();
   Arena arena(device->compute(), 10 * kUnit);
   Tensor a = arena.top(1, 16, DType::kF32), b = arena.top(2, 16, DType::kF32);
@@ -70,8 +70,8 @@ TEST(Arena, TakesTopBlocksBackInReverseOrder) {
   EXPECT_EQ(arena.used_bytes(), 0);
 }
 
-// A block freed early waits for its younger neighbours, and goes with them.
-TEST(Arena, TakesTopBlocksBackInAnyOrder) {
+// A block freed early waits for the blocks allocated after it, and is returned with them.
+TEST(Arena, FreesTopBlocksInAnyOrder) {
   const std::vector<std::vector<size_t>> orders = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   const auto device = make_reference_device();
@@ -105,7 +105,7 @@ TEST(Arena, KeepsATopBlockWhileAnyTensorSharesIt) {
   EXPECT_EQ(arena.used_bytes(), 0);
 }
 
-TEST(Arena, SaysWhatDidNotFitWhenTheEndsMeet) {
+TEST(Arena, ReportsTheSizesWhenThereIsNoRoom) {
   const auto device = make_reference_device();
   Arena arena(device->compute(), 10 * kUnit);
   const Tensor low = arena.bottom(6, 16, DType::kF32);
@@ -123,7 +123,7 @@ TEST(Arena, SaysWhatDidNotFitWhenTheEndsMeet) {
   EXPECT_NO_THROW((void)arena.bottom(4, 16, DType::kF32));
 }
 
-// The reference device with a record of what it was told to forget, as offsets in the first block.
+// The reference device with a record of what was discarded, as offsets in the first block.
 struct Discard {
   int64_t offset, bytes;
   bool operator==(const Discard&) const = default;
@@ -144,7 +144,7 @@ const kernels::DeviceTable& recording_table() {
   return table;
 }
 
-TEST(Arena, TellsTheDeviceWhatItNeedsNoMore) {
+TEST(Arena, DiscardsMemoryItNoLongerNeeds) {
   const auto told = [] { return std::exchange(discards, {}); };
   using Discards = std::vector<Discard>;
   discards.clear();
@@ -167,7 +167,7 @@ TEST(Arena, TellsTheDeviceWhatItNeedsNoMore) {
   EXPECT_EQ(told(), (Discards{{7 * kUnit, 3 * kUnit}}));
 }
 
-TEST(Arena, OfADeviceHasTheSizeThatWasAskedForOrAllItsMemory) {
+TEST(Arena, OfADeviceHasTheGivenSizeOrAllItsMemory) {
   Device small(kernels::reference_device(), {}, {.arena_bytes = 10 * kUnit});
   EXPECT_TRUE(support::throws_with<DeviceError>(
       "do not fit", [&] { (void)small.arena().top(11, 16, DType::kF32); }));

@@ -1,4 +1,4 @@
-// What becomes of a failure inside a context, and the end of a device whose queues are busy.
+// Failures inside a context, and the destruction of a device whose queues are busy.
 #include <chrono>
 #include <thread>
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::literals;
 
-// A type of its own, so that only the very exception will do.
+// A type of its own, so that only this exception matches.
 struct Broken : DataError {
   using DataError::DataError;
 };
@@ -23,7 +23,7 @@ void break_queue(Context& queue) {
   queue.call([] { throw Broken("page 7 is torn"); });
 }
 
-// A queue that was given a failing function while it was held back, and some things behind it.
+// A queue that was given a failing function, and some work after it, while it was held.
 class FailedQueue : public HostDevices {
  protected:
   FailedQueue() {
@@ -45,7 +45,7 @@ class FailedQueue : public HostDevices {
   Event before_, after_;
 };
 
-TEST_P(FailedQueue, ThrowsTheVeryExceptionFromEveryLaterCall) {
+TEST_P(FailedQueue, ThrowsTheSameExceptionFromEveryLaterCall) {
   const std::vector<float> values(4);
   for (int again = 0; again < 2; ++again) {
     EXPECT_TRUE(is_broken([&] { queue_.synchronise(); }));
@@ -73,7 +73,7 @@ TEST_P(FailedQueue, RunsNothingMoreButReleasesIt) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST_P(FailedQueue, ReachesWhoWaitsForAnEventBehindTheFailure) {
+TEST_P(FailedQueue, ReachesAContextThatWaitsForAnEventAfterTheFailure) {
   compute_.wait(before_);
   EXPECT_TRUE(is_broken([&] { compute_.wait(after_); }));
   EXPECT_TRUE(after_.is_done());  // nobody hangs
@@ -85,7 +85,7 @@ TEST_P(FailedQueue, ReachesWhoWaitsForAnEventBehindTheFailure) {
   EXPECT_TRUE(is_broken([&] { copies.synchronise(); }));
 }
 
-TEST_P(FailedQueue, LeavesTheOtherContextsAtWork) {
+TEST_P(FailedQueue, LeavesTheOtherContextsUsable) {
   EXPECT_TRUE(is_broken([&] { queue_.synchronise(); }));
   for (Context* other : {&compute_, &device_->copies()}) {
     const Tensor y = other->allocate(1, 4, DType::kF32);
@@ -94,8 +94,8 @@ TEST_P(FailedQueue, LeavesTheOtherContextsAtWork) {
   }
 }
 
-// `x_`, allocated on the queue, goes after this.
-TEST_P(FailedQueue, MayBeLeftAlone) {}
+// `x_`, allocated on the queue, is destroyed after this.
+TEST_P(FailedQueue, NeedsNoFurtherCall) {}
 
 INSTANTIATE_TEST_SUITE_P(Context, FailedQueue, ::testing::Values("reference", "cpu"));
 
@@ -110,7 +110,7 @@ TEST_P(Failure, OfAHostFunctionOnComputeIsThrownAtOnceAndForgotten) {
       "another", [&] { compute_.call([] { fail("another one"); }); }));
 }
 
-TEST_P(Failure, OfTheDeviceIsToldAsItsOwnWhateverHostFunctionsThrewBefore) {
+TEST_P(Failure, OfTheDeviceIsReportedWhateverHostFunctionsThrewBefore) {
   EXPECT_TRUE(is_broken([&] { break_queue(compute_); }));
   EXPECT_TRUE(support::throws_with<DeviceError>(
       GetParam() + ": 1073741824 MiB cannot be had: ",
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Context, Failure, ::testing::Values("reference", "cpu")
 
 class EndOfDevice : public HostDevices {};
 
-TEST_P(EndOfDevice, ComesAfterAllThatItsQueuesWereGiven) {
+TEST_P(EndOfDevice, ComesAfterAllWorkOfItsQueues) {
   int done = 0;
   for (Context* queue : {&device_->communication(), &device_->copies()}) {
     queue->call([] { std::this_thread::sleep_for(10ms); });
@@ -146,7 +146,7 @@ TEST_P(EndOfDevice, ReleasesTensorsThatAFunctionOnAnotherQueueOwns) {
   device_.reset();
 }
 
-TEST_P(EndOfDevice, ReleasesMemoryBehindItsLastUse) {
+TEST_P(EndOfDevice, ReleasesMemoryAfterItsLastUse) {
   Context& queue = device_->communication();
   float seen = 0;
   {

@@ -1,4 +1,4 @@
-// For tests of contexts: both host devices, a gate that holds a queue back, tensors made and read.
+// For tests of contexts: both host devices, a gate that blocks a queue, tensors made and read.
 #pragma once
 
 #include <future>
@@ -18,7 +18,7 @@ class HostDevices : public ::testing::TestWithParam<std::string> {
   Context& compute_ = device_->compute();
 };
 
-// A context runs nothing behind hold() before the gate opens, at the latest when it goes.
+// A context runs nothing after hold() before the gate opens, at the latest in its destructor.
 class Gate {
  public:
   Gate() : opened_(open_.get_future().share()) {}

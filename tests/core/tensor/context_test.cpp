@@ -24,7 +24,7 @@ class EveryContext : public HostDevices {
                                       &device_->copies()};
 };
 
-TEST_P(EveryContext, DoesWhatItIsGivenInTheOrderOfTheCalls) {
+TEST_P(EveryContext, RunsInTheOrderOfTheCalls) {
   for (Context* context : all_) {
     const Tensor x = context->allocate(1, 1000, DType::kF32),
                  y = context->allocate(1, 1000, DType::kF32);
@@ -64,7 +64,7 @@ TEST_P(EveryContext, GivesMemoryThatIsZeroedAndAligned) {
         }
 }
 
-TEST_P(EveryContext, CarriesOnlyContiguousTensorsOfTheRightSize) {
+TEST_P(EveryContext, CopiesOnlyContiguousTensorsOfTheRightSize) {
   for (Context* context : all_) {
     const Tensor x = context->allocate(2, 4, DType::kF32), y = context->allocate(4, 2, DType::kF32),
                  wide = context->allocate(2, 4, DType::kF64);
@@ -116,7 +116,7 @@ TEST_P(HostDevices, HostWaitsAreDownloadsAndSynchronisationsAlone) {
   EXPECT_EQ(device_->host_waits(), 3);
 }
 
-TEST_P(HostDevices, ALaterDownloadWritesInTheOrderOfItsContextAndTheHostGoesOn) {
+TEST_P(HostDevices, ALaterDownloadWritesInTheOrderOfItsContextWithoutBlockingTheHost) {
   Context& queue = device_->copies();
   const Tensor x = queue.allocate(1, 1000, DType::kF32);
   const HostBuffer buffer(*device_, x.bytes());
@@ -136,7 +136,7 @@ TEST_P(HostDevices, ALaterDownloadWritesInTheOrderOfItsContextAndTheHostGoesOn) 
   EXPECT_EQ(Floats(values, values + 1000), Floats(1000, 3));
 }
 
-TEST_P(HostDevices, ComputeGoesOnBesideAQueueThatIsHeldBack) {
+TEST_P(HostDevices, ComputeContinuesWhileAQueueIsBlocked) {
   for (Context* queue : {&device_->communication(), &device_->copies()}) {
     const Tensor x = compute_.allocate(1, 1000, DType::kF32);
     std::atomic<bool> is_run = false;
@@ -158,7 +158,7 @@ TEST_P(HostDevices, ComputeGoesOnBesideAQueueThatIsHeldBack) {
   }
 }
 
-TEST_P(HostDevices, QueuesGoOnBesideEachOther) {
+TEST_P(HostDevices, QueuesRunConcurrently) {
   Gate gate;
   gate.hold(device_->communication());
   std::atomic<bool> is_run = false;
@@ -167,7 +167,7 @@ TEST_P(HostDevices, QueuesGoOnBesideEachOther) {
   EXPECT_TRUE(is_run);
 }
 
-TEST_P(HostDevices, ComputeSeesBehindAnEventWhatAQueueWrote) {
+TEST_P(HostDevices, ComputeSeesAfterAnEventWhatAQueueWrote) {
   Context& queue = device_->communication();
   const Tensor x = compute_.allocate(1, 1, DType::kF32), y = compute_.allocate(1, 1, DType::kF32);
   queue.call([x] {
@@ -181,7 +181,7 @@ TEST_P(HostDevices, ComputeSeesBehindAnEventWhatAQueueWrote) {
   EXPECT_EQ(floats(compute_, y), Floats{7});
 }
 
-TEST_P(HostDevices, AQueueSeesBehindAnEventWhatComputeAndOtherQueuesWrote) {
+TEST_P(HostDevices, AQueueSeesAfterAnEventWhatComputeAndOtherQueuesWrote) {
   Context &queue = device_->communication(), &copies = device_->copies();
   const Tensor x = compute_.allocate(1, 2, DType::kF32), y = copies.allocate(1, 2, DType::kF32);
   Gate gate;
@@ -274,7 +274,7 @@ const kernels::DeviceTable& counting_table() {
   return table;
 }
 
-TEST(Staging, IsUsedAgainWhenTheUploadIsDoneAndNotBefore) {
+TEST(Staging, IsReusedWhenTheUploadIsDoneAndNotBefore) {
   staging_blocks = 0;
   {
     Device device(counting_table(), {});

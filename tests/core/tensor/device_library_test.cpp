@@ -1,5 +1,5 @@
-// The reference device out of a shared library against the one that is built in, and what is no
-// device library.
+// The reference device from a shared library against the one that is built in, and files that are
+// not device libraries.
 #include <map>
 #include <thread>
 
@@ -86,14 +86,14 @@ TEST_P(DeviceLibrary, HasTheBitsOfTheBuiltInDeviceInTrainingSteps) {
 INSTANTIATE_TEST_SUITE_P(Types, DeviceLibrary,
                          ::testing::Values(DType::kF32, DType::kF64, DType::kBF16));
 
-TEST(DeviceLibrary, SaysOfItselfWhatTheBuiltInDeviceSays) {
+TEST(DeviceLibrary, ReportsTheSameAsTheBuiltInDevice) {
   const auto built_in = make_reference_device(), plugged_in = open_library();
   EXPECT_EQ(plugged_in->name(), built_in->name());
   EXPECT_EQ(plugged_in->numerics(), built_in->numerics());
   EXPECT_EQ(plugged_in->info().compute_types, built_in->info().compute_types);
 }
 
-TEST(DeviceLibrary, HasQueuesAndHandsFailuresThrough) {
+TEST(DeviceLibrary, HasQueuesAndPassesFailuresOn) {
   const auto device = open_library();
   Context& queue = device->communication();
   const Tensor x = queue.allocate(1, 10, DType::kF32);
@@ -108,7 +108,7 @@ TEST(DeviceLibrary, HasQueuesAndHandsFailuresThrough) {
   }));
 }
 
-// Each open and close by itself: the library goes with its last device.
+// Each open and close by itself: the library is closed with its last device.
 TEST(DeviceLibrary, MayBeOpenedManyTimes) {
   const auto first = open_library(), second = open_library();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(open_library()->name(), "reference");

@@ -1,4 +1,4 @@
-// What a device says of itself, and how it is chosen.
+// What a device reports about itself, and how it is chosen.
 #include "core/tensor/device.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(Device, IsMadeByNameAndRefusesUnknownOnes) {
         [&] { (void)make_device(name, 1); }));
 }
 
-TEST(Device, SaysWhichTypesItComputesIn) {
+TEST(Device, ReportsWhichTypesItComputesIn) {
   const auto reference = make_reference_device(), cpu = make_cpu_device(1);
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16})
     EXPECT_NO_THROW(reference->check_supports(dtype));
@@ -34,7 +34,7 @@ TEST(Device, SaysWhichTypesItComputesIn) {
         [&] { cpu->check_supports(type[0] == 'f' ? DType::kF64 : DType::kBF16); }));
 }
 
-TEST(Device, NamesWhatDecidesItsBitsAndThreadsDoNot) {
+TEST(Device, IdentifiesItsNumericsWithoutTheThreads) {
   const std::string reference = make_reference_device()->numerics(),
                     cpu = make_cpu_device(1)->numerics();
   EXPECT_FALSE(reference.empty());
@@ -72,7 +72,7 @@ TEST(Device, HasOneContextOfEachKind) {
   EXPECT_EQ(&compute->device(), device.get());
 }
 
-TEST(Device, KnowsWhatTensorsOfItsContextsHold) {
+TEST(Device, CountsTheBytesOfItsContextsTensors) {
   const auto device = make_cpu_device(1);
   EXPECT_EQ(device->allocated_bytes(), 0);
   const Tensor kept = device->compute().allocate(3, 5, DType::kF64);
@@ -94,7 +94,7 @@ TEST(Device, ForPlansHoldsMoreThanTheMachineHasAndComputesNothing) {
   EXPECT_EQ(large.data<double>()[count - 1], 0);
 }
 
-TEST(Device, CannotBeMadeOfNoThreads) {
+TEST(Device, NeedsAThread) {
   EXPECT_TRUE(support::throws_with<DeviceError>("needs at least 1 thread, got 0",
                                                 [] { (void)make_cpu_device(0); }));
 }

@@ -105,7 +105,7 @@ TEST(PostLnCollapse, DoesNotHappen) {  // T5
     std::vector<double> blocks, ratios;
     for (int k = 1; k <= 24; ++k) {
       blocks.push_back(k);
-      // Normalised here, since the stream before block 1 is the embedding as it came.
+      // Normalised here, since the stream before block 1 is the embedding itself.
       const double omega2 = omega_squared_between(run.pass.states[size_t(k - 1)][0].value(),
                                                   run.pass.states[size_t(k)][0].value(), 0, 1000);
       ratios.push_back(omega2 / post_ln_omega_squared(sigma * sigma));

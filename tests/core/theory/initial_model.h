@@ -1,5 +1,5 @@
 // A whole encoder-decoder at initialisation: one pass over 300 random tokens a side, for three
-// seeds, and what the theory speaks of. Width 256, feed-forward 1024, four heads, tied
+// seeds, and what the theory is about. Width 256, feed-forward 1024, four heads, tied
 // embeddings, no dropout, no label smoothing.
 #pragma once
 

@@ -115,7 +115,7 @@ TEST(LayerStatistics, AreNanWhenNothingWasSampled) {
 }
 
 TEST(AddShards, AddsInShardOrder) {
-  // 1e16 + 1 = 1e16 in f64, so the 1 survives only where the large ones have met before.
+  // 1e16 + 1 = 1e16 in f64, so the 1 survives only where the large ones were added before.
   std::vector<double> values(3 * 2 * observe::kBlockSums);
   const double shard_values[] = {1e16, -1e16, 1};
   for (size_t s = 0; s < 3; ++s)

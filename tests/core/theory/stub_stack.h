@@ -29,7 +29,7 @@ inline Tensor normal_matrix(int64_t rows, int64_t cols, double sd, uint64_t seed
   return t;
 }
 
-// What a stack of stubs is fed. Blocks of variance f = sigma^2, an embedding of variance v0.
+// The inputs of a stack of stubs: blocks of variance f = sigma^2, an embedding of variance v0.
 struct Draws {
   Tensor embedding, seed;        // (T, C); `seed` is d(loss)/d(output), N(0, 1)
   std::vector<Tensor> branches;  // N of (T, C)

@@ -18,14 +18,14 @@ const std::vector<TopologyOption> kKnown = {
     {.name = "scale", .default_value = "0.5", .meaning = "a positive one", .above = 0},
     {.name = "start", .default_value = "zero", .meaning = "a word", .choices = {"zero", "one"}}};
 
-TEST(TopologyOptions, AreWhatWasGivenElseTheDefault) {
+TEST(TopologyOptions, AreTheGivenValuesElseTheDefaults) {
   const TopologyOptions options("t", kKnown, {{"alpha", "-2.5e-1"}, {"start", "one"}});
   EXPECT_EQ(options.number("alpha"), -0.25);
   EXPECT_EQ(options.number("scale"), 0.5);
   EXPECT_EQ(options.choice("start"), "one");
 }
 
-TEST(TopologyOptions, RefuseWhatIsNotDeclaredOrNotAccepted) {
+TEST(TopologyOptions, RefuseUndeclaredNamesAndValuesThatAreNotAllowed) {
   const auto refuses = [](const std::string& name, const std::string& value,
                           const std::string& text) {
     return throws_with<InvalidArgument>("model.topology_options." + name + ": " + text, [&] {
