@@ -1,5 +1,5 @@
 // Ranks that differ in program, config or data train nonsense or hang much later. At start they
-// compare what must be equal, and all of them stop with the same text when it is not.
+// compare what must be equal, and all of them stop with the same error when it is not.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct AgreementItem {
 };
 
 // Collective. If an item differs, every rank throws the same InvalidArgument that names the item,
-// the odd ranks with their hosts, and both values. Right is what most ranks hold; between equal
-// groups rank 0's, else that of the lowest rank.
+// the differing ranks with their hosts, and both values. The majority's value counts as right; in a
+// tie rank 0's, else the lowest rank's.
 void check_agreement(Communicator& group, const std::vector<AgreementItem>& items);
 
 }  // namespace fathom::dist

@@ -61,7 +61,7 @@ void BucketExchange::reduce(int64_t bucket, std::span<const Tensor> partials, bo
     received += receive_counts.back();
   }
 
-  Tensor send = partials[0];  // one partial is already cut by destination
+  Tensor send = partials[0];  // a single partial is already in the order of destinations
   if (own > 1) {
     int64_t at = 0;
     for (int r = 0; r < size; ++r) {

@@ -1,5 +1,5 @@
-// One bucket's way through the ranks in tree mode: every rank brings the partial sums of its
-// maximal subtrees, rank r adds up the part that it owns of all of them in the tree's order.
+// Sums a bucket over the ranks in tree mode: every rank contributes the partial sums of its maximal
+// subtrees, and rank r adds the part that it owns of all of them in the tree's order.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class BucketExchange {
   const Ownership& ownership_;
   int shards_;
   std::vector<std::vector<TreeNode>> subtrees_;  // per rank
-  Tensor send_;                                  // this rank's partials, cut by destination
+  Tensor send_;                                  // this rank's partials, grouped by destination
   Tensor receive_;  // this rank's part of all ranks' partials, in shard order
 };
 

@@ -25,7 +25,7 @@ std::vector<int64_t> BucketLedger::mark(int64_t offset, int64_t count) {
   const bool meets_after = after != final_.end() && after->first < offset + count;
   const bool meets_before = after != final_.begin() && std::prev(after)->second > offset;
   require(!meets_after && !meets_before, "gradient ready: range [", offset, ", ", offset + count,
-          ") was announced before in this step; each parameter is final once");
+          ") was marked final before in this step; each parameter is final once");
   final_.emplace_hint(after, offset, offset + count);
 
   std::vector<int64_t> completed;

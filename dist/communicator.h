@@ -1,7 +1,7 @@
 // One rank's handle on a group of ranks: host memory, blocking calls.
 // Every call but abort() is collective: all ranks make it, in the same order, with matching counts.
 // A handle is used by one thread at a time; a second thread needs its own handle: duplicate().
-// The rules are checked here once; what stands behind (threads, MPI) only translates.
+// The rules are checked here once; the implementations (threads, MPI) only translate.
 // A broken rule throws InvalidArgument, a lost peer or a failing library DeviceError.
 #pragma once
 
@@ -66,9 +66,9 @@ class Communicator {
   // A second handle on the same ranks whose calls do not mix with this one's. Collective.
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() { return do_duplicate(); }
 
-  // The group is dead: peers that wait or come later are released. From any thread, on one rank or
-  // on several. Under MPI it ends every process with `exit_code` and does not return; in a local
-  // group the peers' calls throw DeviceError with `reason`, and abort() returns. Report first.
+  // Ends the group: waiting peers and later calls are released. From any thread, on one rank or on
+  // several. Under MPI it ends every process with `exit_code` and does not return; in a local group
+  // the peers' calls throw DeviceError with `reason`, and abort() returns. Report first.
   void abort(std::string_view reason, int exit_code) noexcept { do_abort(reason, exit_code); }
 
  protected:

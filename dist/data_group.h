@@ -1,4 +1,4 @@
-// The data plane: what ranks exchange of tensors. Every operation is queued on a context and
+// The data plane: exchange of tensors between ranks. Every operation is queued on a context and
 // happens in its order; the host does not wait. All ranks make the same calls in the same order
 // with matching counts. The control plane (strings, agreement, abort) is communicator.h.
 #pragma once
@@ -31,8 +31,8 @@ class DataGroup {
 };
 
 // Through a communicator, for devices whose memory the host can reach. The calls are made where the
-// context runs, so a context with a thread of its own needs a communicator of its own. It outlives
-// the group, and the group what was queued with it.
+// context runs, so a context with a thread of its own needs a communicator of its own, which
+// outlives the group, as the group outlives the work queued with it.
 [[nodiscard]] std::unique_ptr<DataGroup> make_host_data_group(Communicator& communicator);
 
 }  // namespace fathom::dist

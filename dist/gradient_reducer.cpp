@@ -113,8 +113,8 @@ struct GradientReducer::Impl {
     reductions.emplace_back(start, context.record());
   }
 
-  // Strictly in ascending order, whatever the order of the announcements: peers make equal calls.
-  void announce(std::span<const int64_t> buckets) {
+  // In ascending order, whatever the order in which buckets become final: peers make equal calls.
+  void on_final(std::span<const int64_t> buckets) {
     for (const int64_t bucket : buckets) is_final[size_t(bucket)] = true;
     const int64_t first = next;
     while (next < ledger.bucket_count() && is_final[size_t(next)]) ++next;
@@ -151,12 +151,12 @@ GradientReducer::GradientReducer(Communicator& group, Device& device, const Redu
                                  const Ownership& ownership, DType dtype)
     : impl_(std::make_unique<Impl>(group, device, options, ownership, dtype)) {}
 
-// Buckets of a step that was given up may still be on their way.
+// Buckets of an abandoned step may still be in flight.
 GradientReducer::~GradientReducer() {
   try {
     if (impl_->is_overlapped) impl_->context.synchronise();
   } catch (const std::exception&) {
-    // Said where it happened.
+    // Reported where it happened.
   }
 }
 
@@ -189,7 +189,7 @@ Tensor GradientReducer::begin_shard(int fused) {
 void GradientReducer::ready(int64_t offset, int64_t count) {
   Impl& m = *impl_;
   require(m.is_open, "gradient reducer: ready outside of a shard");
-  if (m.in_last_shard()) m.announce(m.ledger.mark(offset, count));
+  if (m.in_last_shard()) m.on_final(m.ledger.mark(offset, count));
 }
 
 void GradientReducer::end_shard() {
@@ -209,7 +209,7 @@ GradientSum GradientReducer::finish() {
           m.is_open ? ", the last one still open" : "");
   m.before_wait = m.compute.record();
   if (m.is_overlapped) {
-    m.announce(m.ledger.mark_rest());
+    m.on_final(m.ledger.mark_rest());
     m.compute.wait(m.context.record());
   } else {
     for (int64_t bucket = 0; bucket < m.ledger.bucket_count(); ++bucket) m.reduce(bucket);

@@ -1,7 +1,7 @@
 // Sums the gradients of one step over all V virtual shards of the batch and all ranks, in buckets,
 // while backward of the last shard is still running. Every rank ends with the sum of the slices it
 // owns (ownership.h), or with the whole of it, the same bits on every rank. In tree mode they are
-// the same for every number of ranks, ownership and order of announcements.
+// the same for every number of ranks, ownership and order of ready().
 //
 //   for each shard of this rank, in order:
 //     const Tensor gradient = reducer.begin_shard();   // backward adds into it, and calls
@@ -11,7 +11,7 @@
 //
 // Every rank begins and ends each shard it owns (reduction_tree.h), an empty one too: it counts as
 // zeros. Nothing here waits: all is queued on the device's contexts, and with overlap buckets are
-// reduced on the communication context, which waits for an event of the compute context behind the
+// reduced on the communication context, which waits for an event of the compute context after the
 // last kernel that wrote to the bucket.
 //
 // Memory: tree keeps one buffer of P per partial sum alive, buffers_needed() of them, about
@@ -61,19 +61,19 @@ class GradientReducer {
   [[nodiscard]] Tensor begin_shard(int fused = 1);
 
   // Elements [offset, offset + count) of the open shard are final once the compute context has done
-  // what it was given so far. Ranges may come in any order and each element once; calls in any but
-  // the rank's last shard are ignored.
+  // the work queued so far. Ranges may come in any order, each element once; calls in any but the
+  // rank's last shard are ignored.
   void ready(int64_t offset, int64_t count);
 
   void end_shard();
 
-  // The sum over all V shards, for what is queued on the compute context from here on.
-  // Collective. Buckets never announced are reduced now. Throws what went wrong while it was
-  // reduced, if that is known by then; after an error the reducer is of no use.
+  // The sum over all V shards, for work queued on the compute context from now on.
+  // Collective. Buckets that are not final yet are reduced now. Throws an error of the reductions
+  // that is known by then; after an error the reducer cannot be used.
   [[nodiscard]] GradientSum finish();
 
-  // Of the last step, once the compute context has come past finish(): how long it waited there,
-  // and how long the reductions took on whatever context. The second less the first is what overlap
+  // Of the last step, once the compute context has passed finish(): how long it waited there, and
+  // how long the reductions took on whichever context. The second minus the first is what overlap
   // has hidden.
   [[nodiscard]] double wait_seconds() const;
   [[nodiscard]] double reduce_seconds() const;

@@ -1,6 +1,6 @@
-// Whether MPI sees the processes that the environment speaks of (core/base/system.h).
-// A launcher and an MPI library that do not fit start N processes that are each rank 0 of 1; they
-// would train N times into one run directory. That is noticed here and refused.
+// Whether MPI sees the processes that the environment reports (core/base/system.h).
+// A launcher and an MPI library that do not match start N processes that are each rank 0 of 1; they
+// would train N times into one run directory. That is detected here and refused.
 #pragma once
 
 #include "core/base/system.h"

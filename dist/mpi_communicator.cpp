@@ -33,7 +33,7 @@ void in_pieces(int64_t n, int64_t largest, Piece&& piece) {
 
 class MpiCommunicator final : public Communicator {
  public:
-  // Takes `handle` over.
+  // Takes ownership of `handle`.
   MpiCommunicator(MPI_Comm handle, int rank, int size, int64_t largest_count)
       : Communicator(rank, size), handle_(handle), largest_(largest_count) {}
   ~MpiCommunicator() override {
@@ -130,9 +130,9 @@ class MpiCommunicator final : public Communicator {
               "MPI_Allgatherv");
   }
 
-  // Messages in pieces instead of MPI_Alltoallv, whose offsets are ints: whether a rank's parts fit
-  // is not known to the others, so all ranks go the way that always works. Open MPI's own
-  // MPI_Alltoallv posts the same messages.
+  // Messages in pieces instead of MPI_Alltoallv, whose offsets are ints: a rank does not know
+  // whether the others' parts fit, so all ranks do what always works. Open MPI's own MPI_Alltoallv
+  // posts the same messages.
   void do_all_to_all(std::span<const std::byte> send, Counts send_counts,
                      std::span<std::byte> receive, Counts receive_counts) override {
     std::vector<MPI_Request> requests;
@@ -166,8 +166,8 @@ class MpiCommunicator final : public Communicator {
     wait_all(requests);
   }
 
-  // One by one: Open MPI 4.1's MPI_Waitall may spin for ever when a request fails. All are waited
-  // for before the first error is thrown, since MPI still writes into their buffers.
+  // One by one: Open MPI 4.1's MPI_Waitall may spin indefinitely when a request fails. All are
+  // waited for before the first error is thrown, since MPI still writes into their buffers.
   static void wait_all(std::vector<MPI_Request>& requests) {
     int first_error = MPI_SUCCESS;
     for (MPI_Request& request : requests) {

@@ -1,5 +1,5 @@
 // A Communicator over MPI: a private duplicate of MPI_COMM_WORLD, errors returned and thrown as
-// DeviceError naming the MPI call. To be destroyed before its MpiSession.
+// DeviceError naming the MPI call. Must be destroyed before its MpiSession.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace fathom::dist {
 
-// MPI counts are ints: longer buffers are cut into calls of at most this many elements or bytes.
+// MPI counts are ints: longer buffers are split into calls of at most this many elements or bytes.
 inline constexpr int64_t kLargestMpiCount = std::numeric_limits<int32_t>::max();
 
 // Collective. `largest_count` is lowered only by tests.

@@ -1,6 +1,6 @@
 // MPI's lifetime: MPI_Init_thread in the constructor, MPI_Finalize in the destructor. One per
-// process. Asks for MPI_THREAD_MULTIPLE, since a communication thread and a watchdog speak too.
-// Destroyed by an exception it aborts the job instead: peers would wait in MPI_Finalize for ever.
+// process. Requests MPI_THREAD_MULTIPLE, since a communication thread and a watchdog call MPI too.
+// Destroyed by an exception it aborts the job instead: peers would hang in MPI_Finalize.
 // Commands use session.h, which also decides whether MPI is needed at all.
 #pragma once
 
@@ -8,7 +8,7 @@ namespace fathom::dist {
 
 class MpiSession {
  public:
-  MpiSession();  // DeviceError if MPI fails or does not offer MPI_THREAD_MULTIPLE
+  MpiSession();  // DeviceError if MPI fails or lacks MPI_THREAD_MULTIPLE
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
   ~MpiSession();

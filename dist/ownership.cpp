@@ -14,7 +14,7 @@ Ownership::Ownership(std::span<const int64_t> chunks, int64_t count, int64_t buc
     : ranks_(ranks), chunks_of_(size_t(std::max(ranks, 0))) {
   require(ranks >= 1 && bucket_length >= 1, "ownership: got ", ranks, " ranks and buckets of ",
           bucket_length, " elements, expected at least 1 of each");
-  std::vector<int64_t> order(chunks.size());  // places in `chunks`, by first element
+  std::vector<int64_t> order(chunks.size());  // indices in `chunks`, by first element
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int64_t k) { return chunks[size_t(k)]; });
   std::vector<int64_t> begins;
@@ -31,7 +31,7 @@ Ownership::Ownership(std::span<const int64_t> chunks, int64_t count, int64_t buc
     while (last + 1 < begins.size() && begins[last + 1] - begins[first] <= bucket_length) ++last;
     size_t next = first;  // the first chunk without an owner
     for (int r = 1; r <= ranks; ++r) {
-      size_t cut = last;  // behind what rank r - 1 gets
+      size_t cut = last;  // the end of what rank r - 1 gets
       if (r < ranks) {
         const int64_t even = begins[last] * r / ranks;
         const auto distance = [&](size_t k) {

@@ -1,9 +1,9 @@
-// Which rank owns which part of the flat buffers: a pure function of the table of chunks (the runs
-// that sums over a buffer are made of, core/kernels/statistics.h), the length of a bucket and the
-// number of ranks. A bucket is a run of whole chunks, in the order of the buffer. In each of them
-// every rank owns a run of whole chunks, in rank order; it may own none. The cuts lie where they
-// make even what ranks own of the buffer up to the bucket's end, so that a rank that got one chunk
-// too many here gets fewer in the next.
+// Which rank owns which part of the flat buffers: a pure function of the table of chunks (the units
+// of sums over a buffer, core/kernels/statistics.h), the length of a bucket and the number of
+// ranks. A bucket is a run of whole chunks, in the order of the buffer. In each bucket every rank
+// owns a run of whole chunks, in rank order; it may own none. The boundaries balance what ranks own
+// of the buffer up to the bucket's end, so that a rank with one chunk too many in a bucket gets
+// fewer in the next.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ class Ownership {
   [[nodiscard]] std::vector<int64_t> counts(int64_t bucket) const;
   [[nodiscard]] int64_t longest_part(int rank) const;
 
-  // All that the rank owns, ascending; parts that touch are one range.
+  // Everything the rank owns, ascending; adjacent parts are one range.
   [[nodiscard]] std::vector<Slice> ranges(int rank) const;
   [[nodiscard]] int64_t owned_count(int rank) const;
-  // Its chunks by their places in `chunks`, in the order of the buffer.
+  // Its chunks by their indices in `chunks`, in the order of the buffer.
   [[nodiscard]] const std::vector<int64_t>& chunks_of(int rank) const {
     return chunks_of_[size_t(rank)];
   }

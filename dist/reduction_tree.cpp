@@ -23,7 +23,7 @@ int TreeStack::push(TreeNode node) {
     const bool is_left = top.index % 2 == 0;
     const int64_t right_begin = (int64_t{top.index} + 1) << top.level;
     if (is_left && top.index == 0 && right_begin >= shards_) return merges;  // the root
-    if (is_left && right_begin >= shards_) {  // no right child: the parent is this very sum
+    if (is_left && right_begin >= shards_) {  // no right child: the parent is the same sum
       top = {.level = top.level + 1, .index = top.index / 2};
       continue;
     }

@@ -47,7 +47,7 @@ class TreeStack {
 // The nodes left on the stack after the range's shards were pushed: its maximal subtrees.
 [[nodiscard]] std::vector<TreeNode> maximal_subtrees(ShardRange range, int shards);
 
-// The most buffers in use at once while the range is summed, the shard in work included; about
+// The most buffers in use at once while the range is summed, the current shard included; about
 // log2(count) + 1.
 [[nodiscard]] int buffers_needed(ShardRange range, int shards);
 

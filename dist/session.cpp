@@ -32,7 +32,7 @@ std::unique_ptr<Session> start(const Environment& environment) {
   const Launch launch = read_launch(environment);
   if (launch.evidence.empty()) return std::make_unique<LoneSession>();
 
-  // Open MPI finds its peers by PMIx only. Without it MPI_Init would end the process with a text
+  // Open MPI finds its peers by PMIx only. Without it MPI_Init would end the process with an error
   // about its build, or give every process a world of its own.
   if (!launch.speaks_pmix && mpi_is_open_mpi()) {
     check_launch(1, environment);
@@ -42,7 +42,7 @@ std::unique_ptr<Session> start(const Environment& environment) {
   try {
     check_launch(session->world().size(), environment);
   } catch (...) {
-    session.reset();  // an orderly end: every rank sees the same mismatch
+    session.reset();  // finalize in order: every rank sees the same mismatch
     throw;
   }
   return session;

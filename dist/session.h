@@ -1,5 +1,5 @@
-// The process's place among its peers, from start to end of a command: MPI when a launcher started
-// us, else a group of one (a lone MPI_Init would cost 0.4 s and start a daemon).
+// The group of this process for the length of a command: MPI when a launcher started us, else a
+// group of one (MPI_Init without a launcher would cost 0.4 s and start a daemon).
 // Declare it before everything that holds a duplicate of world().
 #pragma once
 
@@ -17,7 +17,7 @@ class Session {
   [[nodiscard]] virtual bool uses_mpi() const = 0;
 };
 
-// InvalidArgument when launcher and MPI library do not fit (launch_check.h), DeviceError when MPI
+// InvalidArgument when launcher and MPI library do not match (launch_check.h), DeviceError when MPI
 // does not start.
 [[nodiscard]] std::unique_ptr<Session> start(const Environment& environment = process_environment);
 

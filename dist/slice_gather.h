@@ -1,5 +1,5 @@
-// What each rank has made of the slices it owns (ownership.h), brought together. Every call is
-// collective and is queued on the context that was given; the host does not wait.
+// Gathers what each rank has computed for the slices it owns (ownership.h). Every call is
+// collective and queued on the given context; the host does not wait.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ class SliceGather {
   // Collective. For flat buffers of `dtype`. The context and the ownership outlive it.
   SliceGather(Communicator& group, Context& context, const Ownership& ownership, DType dtype);
 
-  // flat (1, P): its owner's content of every slice comes to all ranks.
+  // flat (1, P): all ranks get every slice from its owner.
   void gather(const Tensor& flat);
 
   // A row for each chunk: from those that this rank owns, in the order of Ownership::chunks_of, to
   // all in the order of the table.   own (n, F), all (N, F) f64, F = 1 or 2
   void gather_chunks(const Tensor& own, const Tensor& all);
 
-  // From a compact buffer, the rank's slices one behind the other, to the host, bucket by bucket.
+  // From a compact buffer, the rank's slices one after the other, to the host, bucket by bucket.
   // `flat`, of a HostBuffer, has P elements, or none on a rank that does not want them.
   void gather_to_host(const Tensor& compact, std::span<std::byte> flat);
 

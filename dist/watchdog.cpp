@@ -37,13 +37,13 @@ struct Watchdog::Impl {
   std::thread thread = {};
 
   // Needs the lock.
-  void start_anew() {
+  void restart_clock() {
     idle = Duration(0);
     last = Clock::now();
   }
 
   // Ticks ten times per limit, at most ten times a second. A tick counts for no more than twice its
-  // length: where it took longer the watchdog was not run, and maybe the rank was not either.
+  // length: if it took longer the watchdog did not run, and perhaps the rank did not either.
   void watch() {
     std::unique_lock lock(mutex);
     while (!stop) {
@@ -84,12 +84,12 @@ Watchdog::~Watchdog() {
 
 void Watchdog::progress() {
   const std::lock_guard lock(impl_->mutex);
-  impl_->start_anew();
+  impl_->restart_clock();
 }
 
 void Watchdog::progress(int64_t step) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->start_anew();
+  impl_->restart_clock();
   impl_->step = step;
 }
 
@@ -104,13 +104,13 @@ Watchdog::Section::Section(Watchdog& watchdog, std::string name, Duration limit)
   check_limit(limit, name);
   const std::lock_guard lock(watchdog_.impl_->mutex);
   watchdog_.impl_->phases.push_back({.name = std::move(name), .limit = limit});
-  watchdog_.impl_->start_anew();
+  watchdog_.impl_->restart_clock();
 }
 
 Watchdog::Section::~Section() {
   const std::lock_guard lock(watchdog_.impl_->mutex);
   watchdog_.impl_->phases.pop_back();
-  watchdog_.impl_->start_anew();
+  watchdog_.impl_->restart_clock();
 }
 
 }  // namespace fathom::dist

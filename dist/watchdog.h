@@ -1,6 +1,6 @@
-// Notices that this rank makes no progress: a peer that hangs or was stopped keeps every other rank
-// in a collective for ever, and MPI says nothing. Each rank has one watchdog, a thread of its own.
-// Time is monotonic, and time in which the watchdog itself was not run (a suspended machine, a
+// Detects that this rank makes no progress: a peer that hangs or was stopped blocks every other
+// rank in a collective, and MPI does not report it. Each rank has one watchdog, a thread of its
+// own. Time is monotonic, and time in which the watchdog itself did not run (a suspended machine, a
 // debugger) does not count. The owner decides what to do about it: report, abort with exit code 7.
 #pragma once
 
@@ -23,21 +23,21 @@ class Watchdog {
     int64_t step = 0;  // the last one reported
   };
 
-  // Calls `on_expire` at most once, from the watchdog's thread; it must not throw. Then the
-  // watchdog is over. InvalidArgument for a limit of 0 or less, here and below.
+  // Calls `on_expire` at most once, from the watchdog's thread, and stops then; it must not throw.
+  // InvalidArgument for a limit of 0 or less, here and below.
   Watchdog(Duration limit, std::function<void(const Expiry&)> on_expire);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();  // waits for a running `on_expire`
 
-  // Starts the clock anew. Cheap; from any thread.
+  // Restarts the clock. Cheap; from any thread.
   void progress();
   void progress(int64_t step);
 
   // The limit outside of sections, for example ten times the median step.
   void set_limit(Duration limit);
 
-  // While it lives, its own limit and name hold: saving and validating may take longer than a step.
+  // While it exists its limit and name apply: saving and validating may take longer than a step.
   // Entering and leaving count as progress. Sections nest: the last one entered is the first left.
   class [[nodiscard]] Section {
    public:

@@ -51,7 +51,7 @@ TEST(Agreement, NamesTheMinorityWithItsHostOnEveryRank) {
                 "data")});
 }
 
-TEST(Agreement, BelievesRankZeroBetweenEqualGroups) {
+TEST(Agreement, TakesRankZerosValueInATie) {
   const auto texts = messages(with_values({"a", "b"}));
   ASSERT_EQ(texts.size(), 1u);
   EXPECT_NE(texts.begin()->find("rank 1 on " + host_name() + " has 'b', rank 0 has 'a'"),
@@ -76,7 +76,7 @@ TEST(Agreement, NoticesDifferentLists) {
   EXPECT_NE(texts.begin()->find("what is compared: rank 1"), std::string::npos);
 }
 
-TEST(Agreement, CutsLongValues) {
+TEST(Agreement, TruncatesLongValues) {
   const auto texts = messages(with_values({std::string(5000, 'a'), std::string(5000, 'b')}));
   ASSERT_EQ(texts.size(), 1u);
   EXPECT_LT(texts.begin()->size(), 600u);

@@ -29,7 +29,7 @@ TEST(BucketLedger, RefusesOverlapFromEitherSide) {
 
   for (const auto& [offset, count] : {std::pair{3, 2}, {5, 1}, {5, 3}, {4, 2}, {0, 10}})
     expect_error<InvalidArgument>([&, o = offset, n = count] { (void)ledger.mark(o, n); },
-                                  {"announced before"});
+                                  {"marked final before"});
   expect_error<InvalidArgument>([&] { (void)ledger.mark(-1, 2); }, {"leaves the buffer"});
   EXPECT_EQ(ledger.mark(0, 4), Buckets{0});
 }

@@ -77,7 +77,7 @@ inline void expect_gathered_strings(Communicator& group) {
   for (int r = 0; r < group.size(); ++r) EXPECT_EQ(all[size_t(r)], std::string(size_t(r) * 3, 'r'));
 }
 
-// Rank r brings (r + 2) % 3 elements, so that some bring none.
+// Rank r contributes (r + 2) % 3 elements, so that some contribute none.
 template <class T>
 void expect_all_gather(Communicator& group) {
   std::vector<int64_t> counts;

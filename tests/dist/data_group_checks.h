@@ -62,7 +62,7 @@ void expect_scattered_sums(Context& context, DataGroup& group, int64_t n) {
   EXPECT_EQ(values_of<T>(context, part), expected);
 }
 
-// Rank r brings (r + 2) % 3 elements, so that some bring none.
+// Rank r contributes (r + 2) % 3 elements, so that some contribute none.
 template <class T>
 void expect_gathered(Context& context, DataGroup& group) {
   std::vector<int64_t> counts;
@@ -126,7 +126,7 @@ inline void expect_every_data_operation(Communicator& communicator) {
   }
 }
 
-// Numbers of shards come to every rank in shard order: sums over them do not depend on the ranks.
+// Every rank gets the values of all shards in shard order: sums do not depend on the ranks.
 inline void expect_shard_order(Communicator& communicator, int shards) {
   const std::unique_ptr<Device> device = tensor::make_reference_device();
   Context& context = device->compute();

@@ -17,7 +17,7 @@ TEST_P(HostDataGroup, PerformsEveryOperationOnBothKindsOfContext) {
   run_ranks(GetParam(), expect_every_data_operation);
 }
 
-TEST_P(HostDataGroup, BringsNumbersOfShardsInTheirOrder) {
+TEST_P(HostDataGroup, GathersShardValuesInShardOrder) {
   for (const int shards : {4, 7})
     run_ranks(GetParam(), [&](Communicator& group) { expect_shard_order(group, shards); });
 }
@@ -45,7 +45,7 @@ TEST(HostDataGroup, ReadsItsCountsBeforeItReturnsAndItsTensorsInTheOrderOfTheQue
   });
 }
 
-TEST(HostDataGroup, RefusesWhatIsNoContiguousF32OrF64) {
+TEST(HostDataGroup, RefusesOtherThanContiguousF32OrF64) {
   const auto communicator = std::move(make_local_group(1).front());
   const auto device = tensor::make_reference_device();
   Context& context = device->compute();

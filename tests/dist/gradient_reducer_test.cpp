@@ -151,7 +151,7 @@ TEST(Reducer, BuffersAreAligned) {
   });
 }
 
-// What the reducer is handed where a test must see or stop each sum of a bucket: fast mode only.
+// For the reducer, where a test must see or stop each sum of a bucket: fast mode only.
 // Duplicates share the record.
 class Spy final : public Communicator {
  public:
@@ -207,7 +207,7 @@ class Spy final : public Communicator {
 constexpr ReducerOptions kFastOverlapped = {
     .reduction = Reduction::kFast, .overlap = Overlap::kOn, .shards = 2};
 
-TEST(OverlappedReducer, ReducesInAscendingOrderWhateverTheAnnouncements) {
+TEST(OverlappedReducer, ReducesInAscendingOrderWhateverTheOrderOfReady) {
   run_ranks(2, [](Communicator& group) {
     Spy::Record record;
     Spy spy(group, record);
@@ -334,7 +334,7 @@ TEST(Reducer, RefusesCallsOutOfOrder) {
   (void)reducer.begin_shard();
   refuse([&] { (void)reducer.finish(); }, {"still open"});
   reducer.ready(0, 5);
-  refuse([&] { reducer.ready(4, 2); }, {"[4, 6)", "announced before"});
+  refuse([&] { reducer.ready(4, 2); }, {"[4, 6)", "marked final before"});
   refuse([&] { reducer.ready(8, 3); }, {"[8, 11)", "leaves the buffer of 10"});
   reducer.end_shard();
   refuse([&] { (void)reducer.begin_shard(); }, {"shard 3 of a rank that owns 2"});

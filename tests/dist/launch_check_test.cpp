@@ -71,7 +71,7 @@ TEST(Session, StartedAloneUsesNoMpi) {
   EXPECT_EQ(session->world().all_reduce_max(3), 3);
 }
 
-TEST(Session, RefusesALauncherThatMpiCannotHear) {
+TEST(Session, RefusesALauncherWithoutPmix) {
   expect_error<InvalidArgument>(
       [] {
         (void)start(fake({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}));

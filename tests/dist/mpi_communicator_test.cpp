@@ -26,7 +26,7 @@ Communicator* world = nullptr;
 
 TEST(MpiCommunicator, PerformsEveryCollective) { expect_every_collective(*world); }
 
-TEST(MpiCommunicator, CutsCallsThatAreTooLong) {
+TEST(MpiCommunicator, SplitsCallsThatAreTooLong) {
   for (const int64_t largest : {1, 3, 17}) {
     const auto group = make_mpi_communicator(*mpi, largest);
     expect_every_collective(*group);
@@ -34,7 +34,7 @@ TEST(MpiCommunicator, CutsCallsThatAreTooLong) {
   }
 }
 
-TEST(MpiCommunicator, RefusesALargestCountThatNoIntHolds) {
+TEST(MpiCommunicator, RefusesALargestCountBeyondAnInt) {
   expect_error<InvalidArgument>([] { (void)make_mpi_communicator(*mpi, int64_t{1} << 31); },
                                 {"largest count is 2147483648"});
 }
@@ -104,8 +104,8 @@ class ProgressListener : public ::testing::EmptyTestEventListener {
   Watchdog& watchdog_;
 };
 
-// What a command does: 0 when MPI was started and all ranks meet. A rank that throws while the
-// session lives must not leave the others waiting.
+// What a command does: 0 when MPI was started and all ranks take part. A rank that throws during
+// the session must not leave the others waiting.
 int run_in_session(int rank_that_throws) {
   try {
     const auto session = start();

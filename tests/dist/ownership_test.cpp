@@ -73,7 +73,7 @@ void expect_every_chunk_owned_once(const Ownership& o, const Table& table) {
   EXPECT_EQ(owned, all);
 }
 
-TEST(Ownership, CoversEverythingOnceAndCutsBetweenChunks) {
+TEST(Ownership, CoversEverythingOnceAndSplitsBetweenChunks) {
   for (const uint64_t seed : {1, 2, 3})
     for (const size_t n : {1, 2, 7, 300})
       for (const int64_t bucket : {1, 30, 200, 100000})
@@ -125,7 +125,7 @@ TEST(Ownership, WithOneRankIsOneRange) {
             (Cuts{{.offset = 0, .count = table.count}}));
 }
 
-TEST(Ownership, RefusesWhatIsNoTable) {
+TEST(Ownership, RefusesAnInvalidTable) {
   const auto make = [](std::vector<int64_t> chunks, int64_t count, int64_t bucket, int ranks) {
     return [=] { Ownership(chunks, count, bucket, ranks); };
   };

@@ -35,7 +35,7 @@ const std::vector<T>& shard_gradient(int step, int shard) {
   return values;
 }
 
-// The definition, word by word.
+// The definition, literally.
 template <class T>
 std::vector<T> recursive_sum(int step, int begin, int width, int shards) {
   if (width == 1) return shard_gradient<T>(step, begin);
@@ -53,7 +53,7 @@ std::vector<T> tree_sum(int step, int shards) {
   return recursive_sum<T>(step, 0, width, shards);
 }
 
-// Cuts the buffer into ranges of up to 90 elements, shuffled; leaves a few out.
+// Splits the buffer into ranges of up to 90 elements, shuffled; leaves a few out.
 inline std::vector<std::pair<int64_t, int64_t>> random_ranges(uint64_t seed) {
   const PhiloxStream random(seed, "ready");
   std::vector<std::pair<int64_t, int64_t>> ranges;
@@ -75,8 +75,8 @@ inline Ownership even_chunks(int ranks, int64_t count, int64_t bucket, int64_t c
   return {chunks, count, bucket, ranks};
 }
 
-// One step: each range is filled, then announced. On a device of the host the test may look at
-// tensors, the compute context having done at once what it was given.
+// One step: each range is filled, then reported as ready. On a device of the host the test may read
+// tensors, since the compute context runs everything at once.
 template <class T>
 GradientSum reduce_step(Communicator& group, GradientReducer& reducer, int step, int shards) {
   const ShardRange owned = shard_range(group.rank(), group.size(), shards);

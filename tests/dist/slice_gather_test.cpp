@@ -9,7 +9,7 @@
 namespace fathom::dist {
 namespace {
 
-TEST(SliceGather, BringsTogetherWhatRanksOwn) {
+TEST(SliceGather, GathersWhatRanksOwn) {
   for (const int ranks : {1, 2, 3, 4, 9}) {
     run_ranks(ranks, expect_slices_gathered<float>);
     run_ranks(ranks, expect_slices_gathered<double>);
@@ -31,8 +31,9 @@ TEST(SliceGather, RefusesWhatIsOfAnotherShape) {
     expect_error<InvalidArgument>([&] { gather.gather_chunks(zeros(1, 3), zeros(2, 3)); },
                                   {"slice gather"});
     const Ownership three(std::vector<int64_t>{0, 4}, 8, 8, 3);
-    expect_error<InvalidArgument>([&] { SliceGather(group, device->compute(), three, DType::kF32); },
-                                  {"3 ranks in a group of 2"});
+    expect_error<InvalidArgument>(
+        [&] { SliceGather(group, device->compute(), three, DType::kF32); },
+        {"3 ranks in a group of 2"});
   });
 }
 
