@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-// Where a dashboard has it: what panel, in the row of what title.
+// Where a dashboard shows it: the panel, and the title of its row.
 struct Display {
   Panel panel;
   std::string_view group;

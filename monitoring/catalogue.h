@@ -1,7 +1,7 @@
 // Every metric family that Fathom exposes: name, type, help, unit, labels, buckets, and how a
 // dashboard shows it. The names are part of the contract (users' alert rules and dashboards use
 // them), so they are fixed at compile time: callers name an enumerator, and a misspelt or mistyped
-// metric does not compile. Only the gauges of every block come from their own table, by the caller.
+// metric does not compile. Only the gauges of every block come from a table of the caller.
 //
 // To add one: an enumerator here, a row in catalogue.cpp, and a call that sets it.
 #pragma once
@@ -63,7 +63,7 @@ enum class Histogram {
 // Values of fathom_state.
 enum class RunState { kInit, kTrain, kValidate, kSave, kStopping, kFinished };
 
-// A gauge of every block: its place in the table that catalogue() was given.
+// A gauge of every block: its index in the table given to catalogue().
 enum class BlockGauge : size_t {};
 
 enum class MetricType { kCounter, kGauge, kHistogram };
@@ -85,7 +85,7 @@ struct MetricInfo {
   std::string_view help;                     // one line: meaning, unit, source of the formula
   std::string_view unit;                     // one of kUnits
   Panel panel = Panel::kTimeseries;          // of a dashboard
-  std::string_view group;                    // the row of the dashboard where it stands
+  std::string_view group;                    // its row of the dashboard
   std::span<const std::string_view> labels;  // label names, in the order in which values are given
   std::span<const std::string_view> known;   // of a family with one label: values that start at 0
   std::span<const double> buckets;           // of a histogram: upper bounds, rising, without +Inf
@@ -94,7 +94,7 @@ struct MetricInfo {
 inline constexpr size_t kFamilies =
     size_t(Counter::kCount) + size_t(Gauge::kCount) + size_t(Histogram::kCount);
 
-// Place of a family in catalogue().
+// Index of a family in catalogue().
 [[nodiscard]] constexpr size_t family_index(Counter c) { return size_t(c); }
 [[nodiscard]] constexpr size_t family_index(Gauge g) { return size_t(Counter::kCount) + size_t(g); }
 [[nodiscard]] constexpr size_t family_index(Histogram h) {
@@ -107,15 +107,15 @@ inline constexpr size_t kFamilies =
 
 // A gauge of every block; its labels are stack, layer, block.
 struct BlockGaugeInfo {
-  std::string_view name, help, unit;  // borrowed: they outlive all that is made of them
+  std::string_view name, help, unit;  // borrowed: they outlive everything made from them
 };
 
 // All families: the fixed ones, then those of the blocks, in the order of BlockGauge.
-// InvalidArgument for a name that is taken or does not begin with fathom_layer_, a help without
-// text, a unit that is not in kUnits.
+// InvalidArgument for a name that is taken or does not begin with fathom_layer_, an empty help, or
+// a unit that is not in kUnits.
 [[nodiscard]] std::vector<MetricInfo> catalogue(std::span<const BlockGaugeInfo> blocks = {});
 
-// Series of a run with so many blocks in its layers and so many ranks, once all of them exist;
+// Series of a run with this many blocks in its layers and this many ranks, once all exist;
 // counted as for Metrics::series().
 [[nodiscard]] int64_t series_needed(std::span<const MetricInfo> families, int64_t blocks,
                                     int64_t ranks);

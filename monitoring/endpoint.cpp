@@ -90,16 +90,16 @@ std::string bind_error(const Endpoint& endpoint) {
   const sockaddr_in address = socket_address(endpoint);
   const bool failed = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
                       listen(fd, 1) != 0;
-  std::string complaint = failed ? std::strerror(errno) : "";
+  std::string error = failed ? std::strerror(errno) : "";
   close(fd);
-  return complaint;
+  return error;
 }
 
-void knock(const Endpoint& endpoint) noexcept {
+void wake_server(const Endpoint& endpoint) noexcept {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
   const sockaddr_in address = socket_address(endpoint);
-  // The answer does not matter: refused means that the server is gone already.
+  // The result does not matter: a refusal means that the server has stopped already.
   [[maybe_unused]] const int ignored =
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   close(fd);

@@ -63,7 +63,7 @@ int gate(mg_connection* connection) {
   return 404;
 }
 
-// The server's text is dropped: what matters of it is in our own errors.
+// The server's messages are dropped: our own errors contain what matters.
 int drop_message(const mg_connection*, const char*) { return 1; }
 
 // Threads started in its scope leave signals to the threads that expect them.
@@ -144,16 +144,16 @@ Exporter::Exporter(const Metrics& metrics, const ExporterConfig& config) {
   server_->exposer->RegisterCollectable(server_->source);
 }
 
-// The server looks for the wish to stop only every 2 s, or when a connection comes: a run that got
-// SIGTERM from mpirun has 1 s. So knock until it has seen it.
+// The server checks for a request to stop only every 2 s or on a new connection, and a run that got
+// SIGTERM from mpirun has 1 s. So connect until it has stopped.
 Exporter::~Exporter() {
   if (!server_) return;
   try {
     const auto stopped = std::async(std::launch::async, [this] { server_->exposer.reset(); });
     while (stopped.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
-      knock(server_->endpoint);
+      wake_server(server_->endpoint);
   } catch (const std::exception&) {
-    // No thread to be had: the exposer stops in its own destructor, only later.
+    // No thread available: the exposer stops in its own destructor, only later.
   }
 }
 

@@ -1,6 +1,6 @@
-// Serves the published metrics over HTTP: GET /metrics for Prometheus, GET /healthz ("ok": the
-// process is alive), nothing else. Four threads, one second per request, no keep-alive, a short
-// queue: idle or slow clients delay a scrape by about a second and the step loop not at all.
+// Serves the published metrics over HTTP: GET /metrics for Prometheus and GET /healthz ("ok": the
+// process is alive). Four threads, one second per request, no keep-alive, a short queue: idle or
+// slow clients delay a scrape by about a second and the step loop not at all.
 // No TLS and no password: bind to loopback, or put a reverse proxy in front.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace fathom::monitoring {
 
 struct ExporterConfig {
   std::string listen = "127.0.0.1:9464";  // see kListenForms
-  bool required = false;                  // a port that cannot be had ends the run
+  bool required = false;                  // a port that cannot be opened ends the run
 };
 
 class Exporter {
@@ -29,7 +29,7 @@ class Exporter {
 
   // "127.0.0.1:9464" with the port in use; empty when nothing is served.
   [[nodiscard]] const std::string& address() const { return address_; }
-  // What the user should be told at start.
+  // For the user, at start.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

@@ -1,5 +1,5 @@
-// A snapshot in Prometheus's terms. Written for the exporter and for tests: the text is what a
-// scrape returns.
+// A snapshot as Prometheus metric families, for the exporter, and as the text of a scrape, for
+// tests.
 #pragma once
 
 #include <string>

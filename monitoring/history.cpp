@@ -23,13 +23,13 @@ JsonlWriter::JsonlWriter(std::filesystem::path path)
       file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {
   if (!file_.is_open()) fail_with("opening it", errno);
   repair_torn_line();
-  sync_parent("history", path_);  // lines on disk are worth nothing without their file's name
+  sync_parent("history", path_);  // lines on disk are lost without their file's name
 }
 
 void JsonlWriter::append(const Object& line) {
   const int error = write_all(file_, to_json(line) + '\n');
   if (error != 0) {
-    // Best effort: a part that stays is cut off as a torn line at the next start.
+    // Best effort: a part that stays is truncated as a torn line at the next start.
     [[maybe_unused]] const int cut = ftruncate(file_.get(), size_);
     fail_with("appending a line", error);
   }
@@ -47,7 +47,7 @@ void JsonlWriter::repair_torn_line() {
   if (fstat(file_.get(), &status) != 0) fail_with("reading its size", errno);
   if (!S_ISREG(status.st_mode)) return;
   std::array<char, 4096> block;
-  int64_t end = status.st_size;  // bytes known to matter so far: everything after is torn
+  int64_t end = status.st_size;  // everything after it is torn
   while (end > 0) {
     const int64_t start = std::max<int64_t>(0, end - int64_t(block.size()));
     const ssize_t got = pread(file_.get(), block.data(), size_t(end - start), start);

@@ -1,6 +1,6 @@
-// A small JSON value with ordered keys, for what a run writes about itself. Equal values give equal
-// bytes: a double has the fewest digits that read back to it. JSON knows no NaN and no infinity,
-// so they become the strings "NaN", "Infinity" and "-Infinity".
+// A small JSON value with ordered keys, for the records of a run. Equal values give equal bytes: a
+// double has the fewest digits that read back to it. JSON has no NaN and no infinity, so they
+// become the strings "NaN", "Infinity" and "-Infinity".
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@ using Array = std::vector<Value>;
 
 class Value {
  public:
-  // Implicit, so that {"step", 3} is a field. A pointer is no bool.
+  // Implicit, so that {"step", 3} is a field. A pointer is not a bool.
   // NOLINTBEGIN(google-explicit-constructor)
   Value(std::same_as<bool> auto b) : data_(b) {}
   Value(std::floating_point auto x) : data_(double(x)) {}

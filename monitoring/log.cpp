@@ -37,7 +37,7 @@ struct Log::Sink {
     const std::string rank =
         config.size > 1 ? join("rank ", config.rank, '/', config.size, ' ') : "";
     logger.set_pattern("%H:%M:%S " + rank + "%^%l%$: %v");
-    // When stderr itself is broken there is nowhere left to say so, and a run must not end for it.
+    // When stderr itself fails there is nowhere to report it, and it must not end the run.
     logger.set_error_handler([](const std::string&) {});
   }
 

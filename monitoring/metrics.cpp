@@ -30,7 +30,7 @@ struct SavedName {
   bool operator==(const SavedName&) const = default;
 };
 
-// Of each value of a series, in their order.
+// The name of each value of a series, in their order.
 std::vector<SavedName> saved_names(const MetricInfo& info, const LabelValues& labels) {
   const std::string name(info.name);
   if (info.type == MetricType::kCounter) return {{name, labels}};
@@ -41,7 +41,7 @@ std::vector<SavedName> saved_names(const MetricInfo& info, const LabelValues& la
   return names;
 }
 
-// An entry of the older form in today's: the labels stand behind the name, a bound as a number.
+// Converts an entry of the older form, where labels follow the name and a bound is a number.
 json modern(const std::string& key, const json& value) {
   const size_t bracket = std::min(key.find('['), key.size());
   json labels = json::array();
@@ -185,7 +185,7 @@ size_t Metrics::add(size_t family, LabelValues labels) {
   return offset;
 }
 
-// Where a value of counters() lives; null for one of another version.
+// The address of a value of counters(); null for one of another version.
 double* Metrics::find_saved(const std::string& name, const LabelValues& labels) {
   for (size_t family = 0; family < index_.size(); ++family) {
     const MetricInfo& info = info_of(family);

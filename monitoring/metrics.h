@@ -46,19 +46,19 @@ class Metrics {
   // amount 0 makes the series exist. Negative or non-finite: InvalidArgument.
   void increment(Counter counter, double amount = 1) { increment(counter, {}, amount); }
   void increment(Counter counter, const LabelValues& labels, double amount);
-  // NaN: InvalidArgument, since it would spoil the sum for ever.
+  // NaN: InvalidArgument, since the sum would stay NaN.
   void observe(Histogram histogram, double value);
 
   // Makes everything written so far visible to snapshot().
   void publish();
-  // What the last publish() saw; never null. From any thread.
+  // The state at the last publish(); never null. From any thread.
   [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const { return published_.get(); }
 
   // Every value that must outlive the process, as a JSON list of [name, label values, value], such
   // as ["fathom_tokens_total",["source"],12.0]; the label of a histogram's _bucket is its bound.
   [[nodiscard]] std::string counters() const;
-  // Puts them back, replacing what is there. Returns the entries that this version does not know
-  // (they are left out). CheckpointError for a negative value. The form of older checkpoints is
+  // Restores them, replacing the current values. Returns the entries that this version does not
+  // know (they are ignored). CheckpointError for a negative value. The form of older checkpoints is
   // read as well, an object such as {"fathom_tokens_total[\"source\"]":12.0}.
   [[nodiscard]] std::vector<std::string> restore_counters(const std::string& json);
 

@@ -90,7 +90,7 @@ void Progress::print() {
 
 // columns 0: no limit and no bar.
 std::string Progress::line(int columns) const {
-  std::string head = config_.title + ' ' + std::to_string(done_);
+  std::string head = fmt::format("{} {}", config_.title, done_);
   std::string tail;
   double share = 0;
   if (config_.total > 0) {

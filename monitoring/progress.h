@@ -1,6 +1,6 @@
-// How far long work has come: on a terminal one line with a bar, redrawn at most ten times a second
-// and cleared at the end; elsewhere (a log file) plain lines: the first, one every ten seconds, the
-// last. The caller's text carries what is special to the work: loss, tokens per second.
+// Progress of long work: on a terminal one line with a bar, redrawn at most ten times a second and
+// cleared at the end; elsewhere (a log file) plain lines: the first, one every ten seconds, the
+// last. The caller's text adds what is specific to the work: loss, tokens per second.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct ProgressConfig {
   int64_t total = 0;                // steps of the whole work; 0: unknown, no bar and no time left
   int64_t start = 0;                // steps done before (a resume); time left counts from here
   bool is_terminal = false;         // redraw one line, or write plain lines
-  std::function<int()> width;       // columns of the terminal, asked at each redraw; empty: 80
+  std::function<int()> width;       // columns of the terminal, at each redraw; empty: 80
   std::function<double()> seconds;  // monotonic clock; empty: the steady clock
   double plain_interval_seconds = 10;
 };
 
-// For stderr as it is: terminal or not (TERM=dumb is not), its width, the steady clock.
+// For stderr: terminal or not (TERM=dumb is not), its width, the steady clock.
 [[nodiscard]] ProgressConfig stderr_progress(std::string title, int64_t total, int64_t start = 0);
 
 class Progress {
@@ -33,9 +33,9 @@ class Progress {
 
   // done: steps so far, `start` included. Cheap when nothing is due. text is ASCII, short.
   void update(int64_t done, std::string text);
-  // Clears the bar, or writes the last plain line if it is not out yet. Later calls do nothing.
+  // Clears the bar, or writes the last plain line if that is not done yet. Later calls do nothing.
   void finish();
-  // Takes the bar off the screen so that another line can be printed; an update soon redraws it.
+  // Clears the bar so that another line can be printed; an update soon redraws it.
   // From any thread.
   void clear();
 
@@ -52,7 +52,7 @@ class Progress {
   double printed_at_ = 0;
   int64_t done_;
   int64_t printed_done_ = -1;  // -1: nothing printed yet
-  bool is_drawn_ = false;      // a bar stands on the terminal
+  bool is_drawn_ = false;      // a bar is on the terminal
   bool is_finished_ = false;
   std::string text_;
 };

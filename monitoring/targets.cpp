@@ -18,7 +18,7 @@ TargetsFile::TargetsFile(std::filesystem::path path, const std::string& address,
   const Object target{{"targets", Array{reachable_address(address)}}, {"labels", kept}};
 
   try {
-    // Aside it is not called *.json, so that a glob over targets never reads half of it.
+    // The temporary name does not match *.json, so a glob over targets never reads half a file.
     write_file_durably("targets", path_, to_json(Array{target}) + '\n');
   } catch (const IoError& e) {
     fail<IoError>(e.what(), "; Prometheus would not find this run");

@@ -75,7 +75,7 @@ TEST(JsonlWriter, EachLineIsInTheFileWhenAppendReturns) {
   EXPECT_NO_THROW(writer.sync());
 }
 
-TEST(JsonlWriter, CutsATornLastLineAtStart) {
+TEST(JsonlWriter, TruncatesATornLastLineAtStart) {
   const TemporaryDirectory directory;
   const auto path = directory / "metrics.jsonl";
   // Longer than a block of the backward search, and nothing but a torn line.
@@ -135,8 +135,8 @@ TEST(JsonlWriter, AFullDiskIsReportedWithThePath) {
   }
 }
 
-// A limit on the file's size ends a write in the middle, as a disk does that fills up.
-TEST(JsonlWriter, AHalfWrittenLineIsTakenBackAndTheNextOneFits) {
+// A limit on the file's size ends a write in the middle, like a full disk.
+TEST(JsonlWriter, AHalfWrittenLineIsRemovedAndTheNextOneIsWhole) {
   const TemporaryDirectory directory;
   const auto path = directory / "metrics.jsonl";
   JsonlWriter writer(path);

@@ -1,4 +1,4 @@
-// The least HTTP client: one connection, raw bytes out, everything in until the server closes.
+// A minimal HTTP client: one connection, raw bytes out, everything in until the server closes.
 #pragma once
 
 #include <cstdint>

@@ -149,7 +149,7 @@ TEST(Metrics, NonFiniteGaugesAreShown) {
   EXPECT_THAT(text, HasSubstr("\nfathom_gradient_norm +Inf\n"));
 }
 
-TEST(Metrics, RefusesWhatWouldSpoilASum) {
+TEST(Metrics, RefusesValuesThatMakeASumNan) {
   Metrics metrics;
 
   EXPECT_EQ(
@@ -172,7 +172,7 @@ TEST(Metrics, RefusesAWrongNumberOfLabels) {
             "metrics: got gauge 2 of the blocks, there are 2");
 }
 
-TEST(Metrics, CapOnSeriesNamesTheKeyAndKeepsWhatIsThere) {
+TEST(Metrics, CapOnSeriesNamesTheKeyAndKeepsExistingSeries) {
   const int64_t initial = Metrics().series();
   Metrics metrics(initial + 1);
   metrics.set(Gauge::kRankStepLag, {"0"}, 1);

@@ -21,7 +21,7 @@ size_t entries(const std::filesystem::path& directory) {
   return size_t(std::distance(begin(all), end(all)));
 }
 
-TEST(TargetsFile, IsAFileSdListWhileItLives) {
+TEST(TargetsFile, IsAFileSdListWhileItExists) {
   const TemporaryDirectory directory;
   {
     const TargetsFile file(directory / "targets.json", "127.0.0.1:9464",
