@@ -37,12 +37,12 @@ part() {
   [[ $outcome == ok ]]
 }
 
-# As a part, and counts as one test.
+# A part that counts as one test.
 check() {
   if part "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
-# Without it nothing after it can run.
+# A part without which nothing after it can run.
 must() {
   part "$@" || { failed=$((failed + 1)) && exit 1; }
 }
@@ -107,8 +107,8 @@ other_builds() {
 sanitizers() {
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   export TSAN_OPTIONS=suppressions=$root/tests/dist/tsan.supp
-  # Telling the leaks of Open MPI from ours needs whole stacks of every allocation, which takes most
-  # of the time. Of the tests that start hundreds of processes one looks for leaks too.
+  # Distinguishing Open MPI's leaks from ours needs full stacks of every allocation, which takes
+  # most of the time. Of the tests that start hundreds of processes one checks for leaks too.
   local many='^system_(ranks|resume|signals|errors|metrics)$'
   local leaks=suppressions=$root/tests/dist/lsan.supp:fast_unwind_on_malloc=0:print_suppressions=0
   if built asan; then
