@@ -1,4 +1,4 @@
-// While one lives, no file of this process may grow beyond `bytes`: as a full disk.
+// While one exists, no file of this process may grow beyond `bytes`: simulates a full disk.
 #pragma once
 
 #include <csignal>

@@ -1,9 +1,9 @@
 // Compares the tape's gradients with central differences, entry by entry, in f64 on the reference
 // device, for inputs and for parameters.
 //
-// The loss is <w, f(inputs)> with a fixed random w. A plain sum is blind where it matters most:
-// rows of a softmax, and of a layer_norm without gain, have a constant sum, so the true gradient is
-// zero and many wrong formulas pass.
+// The loss is <w, f(inputs)> with a fixed random w. A plain sum would miss errors where it matters
+// most: rows of a softmax, and of a layer_norm without gain, have a constant sum, so the true
+// gradient is zero and many wrong formulas pass.
 #pragma once
 
 #include <cmath>

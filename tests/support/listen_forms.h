@@ -1,5 +1,4 @@
-// Texts for monitoring.listen: what the config takes the library must take, and the other way
-// round.
+// Texts for monitoring.listen: the config and the library must accept the same ones.
 #pragma once
 
 namespace fathom::support {

@@ -75,8 +75,8 @@ template <class F>
   });
 }
 
-// The rows of some sentences packed one behind the other. What a row holds depends on its sentence
-// and position only, so that a sentence looks the same in whatever batch it stands.
+// The rows of some sentences packed one after the other. What a row holds depends on its sentence
+// and position only, so a sentence is the same in any batch.
 struct Rows {
   data::Segments segments;
   std::vector<int32_t> sentence, position;

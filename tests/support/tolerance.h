@@ -1,4 +1,4 @@
-// How close two computations of one thing must be: the one table by dtype, and the comparisons that
+// How close two computations of a value must be: the one table by dtype, and the comparisons that
 // use it. Every comparison is written so that NaN fails. Loosening a number needs a reason.
 #pragma once
 

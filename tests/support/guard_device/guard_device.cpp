@@ -1,14 +1,14 @@
 // A device library that keeps the contract of core/kernels/table.h as strictly as a GPU could, with
 // the cpu device's kernels and so its bits:
-//   memory the host touches outside of kernels, copies and host functions is a segmentation fault;
+//   an access of the host outside of kernels, copies and host functions is a segmentation fault;
 //   each context is a queue in which nothing runs before a download, a synchronise or a wait of
 //   another context needs it, and then no more than is needed;
 //   fresh, released and discarded memory is NaN; uploads read staging memory when they run.
 //
 // Environment: FATHOM_GUARD_SCHEDULE is `late` (default), or `early:K`: context K (0 compute,
-// 1 communication, 2 copy) runs what it is given at once, the others late. What a program does
-// right it does under all of them. FATHOM_GUARD_REPORT names a file to which a line of JSON is
-// added for each device at its end: waits, kernels, uploads, staging blocks.
+// 1 communication, 2 copy) runs everything at once, the others late. A correct program gives the
+// same result under all of them. FATHOM_GUARD_REPORT names a file to which a line of JSON is
+// appended for each device when it is destroyed: waits, kernels, uploads, staging blocks.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -78,7 +78,7 @@ Device& of(DeviceHandle* d) { return *reinterpret_cast<Device*>(d); }
 Context& of(ContextHandle* c) { return *reinterpret_cast<Context*>(c); }
 EventRef& of(EventHandle* e) { return *reinterpret_cast<EventRef*>(e); }
 
-// Memory is reachable while one lives.
+// Memory is accessible while one exists.
 class Access {
  public:
   explicit Access(Device& device) : device_(device) {
@@ -124,7 +124,7 @@ Status give(Context& context, Operation operation) {
   return context.failure;
 }
 
-// How each kernel of the table is found again; their argument types are all different.
+// Identifies each kernel of the table; their argument types are all different.
 template <class Args>
 Kernel<Args> Kernels::*member_of = nullptr;
 
@@ -196,7 +196,7 @@ void destroy_context(ContextHandle* handle) {
   delete &context;
 }
 
-// Of whole pages, found again by its address when it is released.
+// Of whole pages, found by its address when it is released.
 Status allocate(ContextHandle* handle, uint64_t bytes, void** out) {
   Device& device = of(handle).device;
   const std::lock_guard lock(device.mutex);
@@ -261,7 +261,7 @@ Status wait_for_all(Context& context) {
   return context.failure;
 }
 
-// Until the queue comes to it the host finds NaN there.
+// Until the queue reaches it the host finds NaN there.
 Status download(ContextHandle* handle, void* to, const void* from, uint64_t bytes) {
   std::memset(to, 0xFF, bytes);
   return copy(handle, to, from, bytes);

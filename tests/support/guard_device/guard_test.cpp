@@ -1,4 +1,4 @@
-// The guard device finds what it is there to find: each planted fault changes the result under at
+// The guard device detects the faults it is made for: each planted one changes the result under at
 // least one schedule, and without faults all schedules give the cpu device's result. The product on
 // it: tests/system/guard_test.py.
 #include <array>
@@ -45,7 +45,7 @@ std::vector<float> numbers(float first) {
   return out;
 }
 
-// Two steps of a trainer in small: gradient on the compute context, reduction beside it, update,
+// Two steps of a small trainer: gradient on the compute context, reduction in parallel, update,
 // and a snapshot of the first step's weights that is taken while the second computes.
 std::vector<float> two_steps(Device& device, Fault fault) {
   Context& compute = device.compute();
@@ -63,7 +63,7 @@ std::vector<float> two_steps(Device& device, Fault fault) {
   double seen_by_host = 0;
   for (int step = 0; step < 2; ++step) {
     if (fault == Fault::kStagingIsUsedAgainTooEarly) {
-      // One block for both uploads, and nobody asks whether the first is done.
+      // One block for both uploads, without a check whether the first is done.
       if (staging == nullptr) {
         EXPECT_EQ(device.table().allocate_staging(nullptr, bytes, &staging), kernels::kOk);
       }
