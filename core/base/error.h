@@ -11,7 +11,7 @@
 
 namespace fathom {
 
-// Exit codes of every command; documented in README.md.
+// Exit codes of every command; documented in docs/running.md.
 enum class ExitCode : int {
   kDone = 0,
   kUsage = 2,       // command line or config

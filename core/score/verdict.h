@@ -1,5 +1,5 @@
 // Does a training run count as failed, and since which update? The rules of the result tables
-// (README.md): the first status that applies, decided on validation numbers in nats per target
+// (docs/quickstart.md): the first status that applies, decided on validation numbers in nats per target
 // token without label smoothing. A verdict but `ok` is final; the run can stop there.
 //
 //   nan         non-finite numbers `nonfinite_limit` updates in a row, or a non-finite validation
