@@ -43,23 +43,20 @@ Stack::Stack(ParameterStore& store, const ModelConfig& config, topology::StackKi
   topology_->declare_final(store);
 }
 
-Var Stack::forward(const Var& embedding, const BlockInput& input, BlockObserver* observer) const {
-  topology::Streams streams = topology_->start(embedding);
-  // Layer by layer, keeping what is between them; a decoder's cache must outlive its layer.
-  const bool keeps_all = embedding.tape().is_recording() ? !recomputes_ : input.cache != nullptr;
-  if (keeps_all)
-    return topology_->final(run(std::move(streams), 0, blocks_.size(), input, observer));
-  for (size_t first = 0; first < blocks_.size();) {
-    const size_t last = first + size_t(blocks_[first].blocks_in_layer);
-    streams = recomputed(streams, first, last, input, observer);
-    first = last;
-  }
-  return topology_->final(streams);
-}
-
-topology::Streams Stack::run(topology::Streams streams, size_t first, size_t last,
-                             const BlockInput& input, BlockObserver* observer) const {
-  for (size_t i = first; i < last; ++i) {
+topology::Streams Stack::run(topology::Streams streams, Segment segment, const BlockInput& input,
+                             BlockObserver* observer) const {
+  const bool is_recording = streams[0].tape().is_recording();
+  // What lies within a layer need not be kept; a decoder's cache must outlive its layer.
+  const bool keeps_all = is_recording ? !recomputes_ : input.cache != nullptr;
+  const bool is_one_layer =
+      segment.last - segment.first <= size_t(blocks_[segment.first].blocks_in_layer);
+  for (size_t i = segment.first; i < segment.last;) {
+    const Segment layer = {.first = i, .last = i + size_t(blocks_[i].blocks_in_layer)};
+    if (!keeps_all && !is_one_layer) {
+      streams = recomputed(streams, layer, input, observer);
+      i = layer.last;
+      continue;
+    }
     const Var u = topology_->in(streams, blocks_[i]);
     const Var o = sublayers_[i]->forward(u, input);
     topology::Streams next = topology_->out(streams, o, blocks_[i]);
@@ -67,11 +64,12 @@ topology::Streams Stack::run(topology::Streams streams, size_t first, size_t las
       observer->on_block(blocks_[i], topology_->watched(streams).value(), o.value(),
                          topology_->watched(next).value());
     streams = std::move(next);
+    ++i;
   }
   return streams;
 }
 
-topology::Streams Stack::recomputed(const topology::Streams& streams, size_t first, size_t last,
+topology::Streams Stack::recomputed(const topology::Streams& streams, Segment layer,
                                     const BlockInput& input, BlockObserver* observer) const {
   // Streams that are not set yet keep their indices; the memory is an input like the streams.
   std::vector<Var> inputs;
@@ -85,14 +83,13 @@ topology::Streams Stack::recomputed(const topology::Streams& streams, size_t fir
   if (has_memory) inputs.push_back(input.memory);
   return streams[0].tape().recomputed(
       "layer", inputs,
-      [this, first, last, input, observer, has_memory, places, count = streams.size()](
+      [this, layer, input, observer, has_memory, places, count = streams.size()](
           std::span<const Var> given, Tape::Run which) {
         topology::Streams own(count);
         for (size_t i = 0; i < places.size(); ++i) own[places[i]] = given[i];
         BlockInput seen = input;
         if (has_memory) seen.memory = given.back();
-        return run(std::move(own), first, last, seen,
-                   which == Tape::Run::kFirst ? observer : nullptr);
+        return run(std::move(own), layer, seen, which == Tape::Run::kFirst ? observer : nullptr);
       });
 }
 

@@ -23,9 +23,20 @@ class Stack {
   // Encoder layers have two blocks; decoder layers three with a source to attend to, else two.
   Stack(ParameterStore& store, const ModelConfig& config, topology::StackKind kind);
 
-  // (T, C) -> (T, C)
-  [[nodiscard]] Var forward(const Var& embedding, const BlockInput& input,
-                            BlockObserver* observer = nullptr) const;
+  // (T, C) -> (T, C): final(run(start(embedding), all(), input)).
+  [[nodiscard]] topology::Streams start(const Var& embedding) const {
+    return topology_->start(embedding);
+  }
+  struct Segment {
+    size_t first = 0, last = 0;  // blocks [first, last): all, or those of one layer
+  };
+  [[nodiscard]] Segment all() const { return {.first = 0, .last = blocks_.size()}; }
+  [[nodiscard]] topology::Streams run(topology::Streams streams, Segment segment,
+                                      const BlockInput& input,
+                                      BlockObserver* observer = nullptr) const;
+  [[nodiscard]] Var final(const topology::Streams& streams) const {
+    return topology_->final(streams);
+  }
   [[nodiscard]] const std::vector<topology::BlockContext>& blocks() const { return blocks_; }
 
   // One block's parts, for a profiling pass.
@@ -33,12 +44,9 @@ class Stack {
   [[nodiscard]] const Sublayer& sublayer(size_t block) const { return *sublayers_[block]; }
 
  private:
-  // Applies blocks [first, last) to the streams.
-  [[nodiscard]] topology::Streams run(topology::Streams streams, size_t first, size_t last,
-                                      const BlockInput& input, BlockObserver* observer) const;
-  // The same, keeping only the outputs.
-  [[nodiscard]] topology::Streams recomputed(const topology::Streams& streams, size_t first,
-                                             size_t last, const BlockInput& input,
+  // run() for one layer, keeping only its outputs.
+  [[nodiscard]] topology::Streams recomputed(const topology::Streams& streams, Segment layer,
+                                             const BlockInput& input,
                                              BlockObserver* observer) const;
 
   std::unique_ptr<topology::Topology> topology_;

@@ -7,13 +7,13 @@ namespace fathom::model {
 namespace {
 
 // y = x w^T + b with w (out, in).
-struct Affine {
+struct Projection {
   const Parameter* w;
   const Parameter* b;
 
   // The rows of w are `gains.size()` equal parts, each with a gain on its initial values.
-  Affine(ParameterStore& store, const std::string& name, Role role, int64_t in, int64_t out,
-         const std::vector<double>& gains) {
+  Projection(ParameterStore& store, const std::string& name, Role role, int64_t in, int64_t out,
+             const std::vector<double>& gains) {
     Parameter& weight = store.add(name + ".weight", role, {out, in}, in, out);
     const int64_t rows = out / int64_t(gains.size());
     for (size_t i = 0; i < gains.size(); ++i)
@@ -22,9 +22,6 @@ struct Affine {
     b = &store.add(name + ".bias",
                    role == Role::kAttentionOut ? Role::kAttentionOutBias : Role::kBias, {out}, in,
                    out);
-  }
-  Var operator()(const Var& x, ops::LinearEpilogue epilogue = {}) const {
-    return ops::linear(x, *w, b, epilogue);
   }
 };
 
@@ -37,8 +34,8 @@ uint64_t site_of(const topology::BlockContext& block, const char* which) {
 }
 
 // The last projection of a sublayer, after what the topology declares before it.   (in) -> (C)
-Affine last_projection(ParameterStore& store, const ModelConfig& config,
-                       const topology::BlockContext& block, topology::Topology& topology) {
+Projection last_projection(ParameterStore& store, const ModelConfig& config,
+                           const topology::BlockContext& block, topology::Topology& topology) {
   const bool is_attention = block.kind != topology::BlockKind::kFeedForward;
   const int64_t in = is_attention ? config.width : config.ffn_width;
   topology.declare_inner(store, block, is_attention ? InnerPoint::kHeads : InnerPoint::kHidden, in);
@@ -70,7 +67,7 @@ class SelfAttention final : public Sublayer {
 
   Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
-    const Var qkv = qkv_(u);  // (T, 3 C)
+    const Var qkv = ops::linear(u, *qkv_.w, qkv_.b);  // (T, 3 C)
     const Var y = input.cache ? decode(qkv, *input.cache, input)
                               : ops::self_attention(
                                     qkv,
@@ -79,8 +76,8 @@ class SelfAttention final : public Sublayer {
                                      .heads = heads_,
                                      .causal = input.causal},
                                     tape.dropout(attention_site_, attention_dropout_, input.rows));
-    return out_(topology_.inner(y, block_, InnerPoint::kHeads),
-                {.dropout = tape.dropout(site_, dropout_, input.rows)});
+    return ops::linear(topology_.inner(y, block_, InnerPoint::kHeads), *out_.w, out_.b,
+                       {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
@@ -99,7 +96,7 @@ class SelfAttention final : public Sublayer {
 
   const topology::Topology& topology_;
   topology::BlockContext block_;
-  Affine qkv_, out_;
+  Projection qkv_, out_;
   int64_t heads_;
   double dropout_, attention_dropout_;
   size_t layer_;
@@ -127,9 +124,9 @@ class CrossAttention final : public Sublayer {
 
   Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
-    const Var q = q_(u);  // (T, C)
+    const Var q = ops::linear(u, *q_.w, q_.b);  // (T, C)
     const Var kv = input.cache ? tape.constant(input.cache->layers[layer_].cross)
-                               : kv_(input.memory);  // (S, 2 C)
+                               : ops::linear(input.memory, *kv_.w, kv_.b);  // (S, 2 C)
     const Var y = ops::cross_attention(
         q, kv,
         {.queries = input.segments,
@@ -137,15 +134,15 @@ class CrossAttention final : public Sublayer {
          .heads = heads_,
          .causal = false},
         tape.dropout(attention_site_, attention_dropout_, input.rows));
-    return out_(topology_.inner(y, block_, InnerPoint::kHeads),
-                {.dropout = tape.dropout(site_, dropout_, input.rows)});
+    return ops::linear(topology_.inner(y, block_, InnerPoint::kHeads), *out_.w, out_.b,
+                       {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
-  Var source_keys(const Var& memory) const override { return kv_(memory); }
+  Var source_keys(const Var& memory) const override { return ops::linear(memory, *kv_.w, kv_.b); }
 
  private:
   const topology::Topology& topology_;
   topology::BlockContext block_;
-  Affine q_, kv_, out_;
+  Projection q_, kv_, out_;
   int64_t heads_;
   double dropout_, attention_dropout_;
   size_t layer_;
@@ -170,16 +167,17 @@ class FeedForward final : public Sublayer {
   Var forward(const Var& u, const BlockInput& input) const override {
     Tape& tape = u.tape();
     const kernels::Dropout hidden = tape.dropout(activation_site_, activation_dropout_, input.rows);
-    const Var h = activation_ == Activation::kRelu ? fc1_(u, {.relu = true, .dropout = hidden})
-                                                   : ops::gelu(fc1_(u), hidden);  // (T, F)
-    return fc2_(topology_.inner(h, block_, InnerPoint::kHidden),
-                {.dropout = tape.dropout(site_, dropout_, input.rows)});
+    const Var h = activation_ == Activation::kRelu
+                      ? ops::linear(u, *fc1_.w, fc1_.b, {.relu = true, .dropout = hidden})
+                      : ops::gelu(ops::linear(u, *fc1_.w, fc1_.b), hidden);  // (T, F)
+    return ops::linear(topology_.inner(h, block_, InnerPoint::kHidden), *fc2_.w, fc2_.b,
+                       {.dropout = tape.dropout(site_, dropout_, input.rows)});
   }
 
  private:
   const topology::Topology& topology_;
   topology::BlockContext block_;
-  Affine fc1_, fc2_;
+  Projection fc1_, fc2_;
   Activation activation_;
   double dropout_, activation_dropout_;
   uint64_t site_, activation_site_;

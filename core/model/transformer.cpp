@@ -83,14 +83,15 @@ Var Transformer::encode(Tape& tape, const PackedRows& source, BlockObserver* obs
   require(encoder_.has_value(), "encode: a decoder-only model has no encoder");
   const Var x = embed(tape, *source_table_, hash_name("encoder.embedding"), source.tokens,
                       source.position, source.longest, source.ids());
-  return encoder_->forward(x, {.segments = source.segments(), .rows = source.ids()}, observer);
+  const BlockInput input = {.segments = source.segments(), .rows = source.ids()};
+  return encoder_->final(encoder_->run(encoder_->start(x), encoder_->all(), input, observer));
 }
 
 Var Transformer::decode(Tape& tape, const Tensor& tokens, const Tensor& positions,
                         int64_t position_limit, const BlockInput& input, BlockObserver* observer) {
   const Var x = embed(tape, *target_table_, hash_name("decoder.embedding"), tokens, positions,
                       position_limit, input.rows);
-  return decoder_->forward(x, input, observer);
+  return decoder_->final(decoder_->run(decoder_->start(x), decoder_->all(), input, observer));
 }
 
 ops::TokenLosses Transformer::losses(Tape& tape, const DeviceBatch& batch, double smoothing,
