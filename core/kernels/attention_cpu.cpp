@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/kernels/dropout_cpu.h"
 #include "core/kernels/kernels_cpu.h"
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
@@ -30,58 +31,28 @@ std::vector<Group> group_sentences(const Segments& queries, const Segments& keys
   return groups;
 }
 
-// to (d, padded) = from^T, from (m, d); columns m .. padded are zero.
-void transpose(const float* from, int64_t stride, int64_t m, int64_t d, int64_t padded, float* to) {
-  for (int64_t c = 0; c < d; ++c) {
-    for (int64_t j = 0; j < m; ++j) to[c * padded + j] = from[j * stride + c];
-    for (int64_t j = m; j < padded; ++j) to[c * padded + j] = 0;
-  }
+// A copy of the transpose, whose rows lie `stride` apart at `to`: the right operand of a product.
+View transpose(const View& from, int64_t stride, float* to) {
+  const View copy = {to, from.cols, from.rows, stride};
+  for (int64_t r = 0; r < copy.rows; ++r)
+    for (int64_t c = 0; c < copy.cols; ++c) copy.row(r)[c] = from.row(c)[r];
+  return copy;
 }
 
-// Softmax of the first `count` scores of a row (times `scale`); the rest, up to `padded`, becomes
-// 0. Returns the log-sum-exp.
-float softmax(float* s, int64_t count, int64_t padded, float scale) {
-  float largest = -INFINITY;
-  for (int64_t j = 0; j < count; ++j) largest = std::max(largest, s[j] * scale);
-  const __m256 shift = _mm256_set1_ps(largest), factor = _mm256_set1_ps(scale);
-  __m256 sum = _mm256_setzero_ps();
-  for (int64_t j = 0; j < padded; j += kLanes) {
-    const __m256 mask =
-        _mm256_castsi256_ps(lane_mask(std::min(kLanes, std::max<int64_t>(count - j, 0))));
-    const __m256 e = _mm256_and_ps(
-        mask, exp8(_mm256_sub_ps(_mm256_mul_ps(_mm256_loadu_ps(s + j), factor), shift)));
-    _mm256_storeu_ps(s + j, e);
-    sum = _mm256_add_ps(sum, e);
-  }
-  const float denominator = horizontal_sum(sum);
-  const __m256 inverse = _mm256_set1_ps(1 / denominator);
-  for (int64_t j = 0; j < padded; j += kLanes)
-    _mm256_storeu_ps(s + j, _mm256_mul_ps(_mm256_loadu_ps(s + j), inverse));
-  return largest + std::log(denominator);
-}
-
-// exp(s scale - lse) for the first `count`, 0 after them.
-void recompute(float* s, int64_t count, int64_t padded, float scale, float lse) {
-  const __m256 shift = _mm256_set1_ps(lse), factor = _mm256_set1_ps(scale);
-  for (int64_t j = 0; j < padded; j += kLanes) {
-    const __m256 mask =
-        _mm256_castsi256_ps(lane_mask(std::min(kLanes, std::max<int64_t>(count - j, 0))));
-    _mm256_storeu_ps(
-        s + j, _mm256_and_ps(mask, exp8(_mm256_sub_ps(_mm256_mul_ps(_mm256_loadu_ps(s + j), factor),
-                                                      shift))));
-  }
-}
-
-// The dropout factors of one query row.
-float* row_factors(Scratch& s, const Dropout& dropout, int64_t row, int64_t head, int64_t count) {
-  float* factors = s.floats(Scratch::kFactors, round_up(count, 64));
-  dropout_factors(dropout, uint32_t(dropout.rows.position[row]),
-                  uint32_t(dropout.rows.sentence[row]), uint32_t(head + 1), count, factors);
-  return factors;
-}
-
+// One head of one sentence.
 struct Head {
   int64_t query0, n, key0, m, column, d, head;
+
+  [[nodiscard]] View queries(const Matrix& x) const { return view(x, query0, n, column, d); }
+  [[nodiscard]] View keys(const Matrix& x) const { return view(x, key0, m, column, d); }
+  [[nodiscard]] float scale() const { return 1 / std::sqrt(float(d)); }
+  [[nodiscard]] int64_t padded() const { return round_up(m, kScorePadding); }
+};
+
+// Some queries of a head, and the keys that they attend to.
+struct Tile {
+  int64_t first, rows;  // among the head's queries
+  int64_t seen;         // of its keys, by any of the rows
 };
 
 template <class F>
@@ -97,158 +68,88 @@ void for_each_head(HostContext& context, const Segments& queries, const Segments
   });
 }
 
-void head_forward(Scratch& s, const AttentionForward& a, const Head& at) {
-  const int64_t padded = round_up(at.m, kLanes);
-  const float scale = 1 / std::sqrt(float(at.d));
-  float* keys_t = s.floats(Scratch::kKeys, at.d * padded);
-  float* p = s.floats(Scratch::kScores, kQueryTile * padded);
-  transpose(a.k.row<float>(at.key0) + at.column, a.k.stride, at.m, at.d, padded, keys_t);
-  for (int64_t i0 = 0; i0 < at.n; i0 += kQueryTile) {
-    const int64_t rows = std::min(kQueryTile, at.n - i0);
-    const int64_t seen = a.causal ? std::min(at.m, i0 + rows) : at.m;
-    const int64_t width = round_up(seen, kLanes);
-    small_product({.M = rows,
-                   .N = width,
-                   .K = at.d,
-                   .a = a.q.row<float>(at.query0 + i0) + at.column,
-                   .a_row = a.q.stride,
-                   .a_col = 1,
-                   .b = keys_t,
-                   .b_row = padded,
-                   .c = p,
-                   .c_row = padded});
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t row = at.query0 + i0 + i;
-      const int64_t count = a.causal ? std::min(at.m, i0 + i + 1) : at.m;
-      const float lse = softmax(p + i * padded, count, width, scale);
-      if (!a.lse.is_empty()) a.lse.row<float>(row)[at.head] = lse;
-      if (!a.dropout.is_active()) continue;
-      const float* factors = row_factors(s, a.dropout, row, at.head, count);
-      for (int64_t j = 0; j < count; ++j) p[i * padded + j] *= factors[j];
-    }
-    small_product({.M = rows,
-                   .N = at.d,
-                   .K = seen,
-                   .a = p,
-                   .a_row = padded,
-                   .a_col = 1,
-                   .b = a.v.row<float>(at.key0) + at.column,
-                   .b_row = a.v.stride,
-                   .c = a.y.row<float>(at.query0 + i0) + at.column,
-                   .c_row = a.y.stride});
+template <class F>
+void for_each_tile(const Head& head, bool causal, const F& f) {
+  for (int64_t first = 0; first < head.n; first += kQueryTile) {
+    const int64_t rows = std::min(kQueryTile, head.n - first);
+    f(Tile{first, rows, causal ? std::min(head.m, first + rows) : head.m});
   }
 }
 
-void zero_rows(const Matrix& t, int64_t first, int64_t rows, int64_t column, int64_t d) {
-  for (int64_t r = first; r < first + rows; ++r)
-    std::memset(t.row<float>(r) + column, 0, size_t(d) * sizeof(float));
+// The keys that row `i` of a tile attends to.
+int64_t seen_by(const Head& head, const Tile& tile, int64_t i, bool causal) {
+  return causal ? std::min(head.m, tile.first + i + 1) : head.m;
+}
+
+// The (rows, seen) scores of a tile, in scratch memory.
+View scores(Scratch& s, Scratch::Slot slot, const Head& head, const Tile& tile) {
+  return {s.floats(slot, kQueryTile * head.padded()), tile.rows, tile.seen, head.padded()};
+}
+
+View transposed_keys(Scratch& s, Scratch::Slot slot, const Head& head, const Matrix& x) {
+  return transpose(head.keys(x), head.padded(), s.floats(slot, head.d * head.padded()));
+}
+
+void head_forward(const SimdLoops& loops, Scratch& s, const AttentionForward& a, const Head& at) {
+  const View q = at.queries(a.q), v = at.keys(a.v), y = at.queries(a.y);
+  const View keys = transposed_keys(s, Scratch::kKeys, at, a.k);
+  for_each_tile(at, a.causal, [&](const Tile& tile) {
+    const View p = scores(s, Scratch::kScores, at, tile);
+    loops.set_product(p, q.rows_at(tile.first, tile.rows), keys.first_cols(tile.seen));
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      const int64_t row = at.query0 + tile.first + i, seen = seen_by(at, tile, i, a.causal);
+      const float* factors = row_factors(loops, s, a.dropout, row, uint32_t(at.head + 1), seen);
+      const RowSums sums = loops.softmax(seen, tile.seen, at.scale(), factors, p.row(i));
+      if (!a.lse.is_empty()) a.lse.row<float>(row)[at.head] = sums.largest + std::log(sums.exps);
+    }
+    loops.set_product(y.rows_at(tile.first, tile.rows), p, v.rows_at(0, tile.seen));
+  });
+}
+
+void set_to_zero(const View& x) {
+  for (int64_t r = 0; r < x.rows; ++r) std::memset(x.row(r), 0, size_t(x.cols) * sizeof(float));
 }
 
 // The formulas stand in attention_reference.cpp.
-void head_backward(Scratch& s, const AttentionBackward& a, const Head& at) {
-  const int64_t padded = round_up(at.m, kLanes);
-  const float scale = 1 / std::sqrt(float(at.d));
-  float* keys_t = s.floats(Scratch::kKeys, at.d * padded);
-  float* values_t = s.floats(Scratch::kValues, at.d * padded);
-  float* p = s.floats(Scratch::kScores, kQueryTile * padded);
-  float* ds = s.floats(Scratch::kDerivative, kQueryTile * padded);
-  transpose(a.k.row<float>(at.key0) + at.column, a.k.stride, at.m, at.d, padded, keys_t);
-  transpose(a.v.row<float>(at.key0) + at.column, a.v.stride, at.m, at.d, padded, values_t);
-  zero_rows(a.dk, at.key0, at.m, at.column, at.d);
-  zero_rows(a.dv, at.key0, at.m, at.column, at.d);
-  for (int64_t i0 = 0; i0 < at.n; i0 += kQueryTile) {
-    const int64_t rows = std::min(kQueryTile, at.n - i0);
-    const int64_t seen = a.causal ? std::min(at.m, i0 + rows) : at.m;
-    const int64_t width = round_up(seen, kLanes);
-    const float* q = a.q.row<float>(at.query0 + i0) + at.column;
-    const float* dy = a.dy.row<float>(at.query0 + i0) + at.column;
-    small_product({.M = rows,
-                   .N = width,
-                   .K = at.d,
-                   .a = q,
-                   .a_row = a.q.stride,
-                   .a_col = 1,
-                   .b = keys_t,
-                   .b_row = padded,
-                   .c = p,
-                   .c_row = padded});
-    small_product({.M = rows,
-                   .N = width,
-                   .K = at.d,
-                   .a = dy,
-                   .a_row = a.dy.stride,
-                   .a_col = 1,
-                   .b = values_t,
-                   .b_row = padded,
-                   .c = ds,
-                   .c_row = padded});
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t row = at.query0 + i0 + i;
-      const int64_t count = a.causal ? std::min(at.m, i0 + i + 1) : at.m;
-      float* __restrict pi = p + i * padded;
-      float* __restrict di = ds + i * padded;
-      recompute(pi, count, width, scale, a.lse.row<float>(row)[at.head]);
-      const float* y = a.y.row<float>(row) + at.column;
-      const float* dyi = dy + i * a.dy.stride;
-      float dy_y = 0;
-#pragma omp simd reduction(+ : dy_y)
-      for (int64_t c = 0; c < at.d; ++c) dy_y += dyi[c] * y[c];
-      if (a.dropout.is_active()) {
-        const float* __restrict factors = row_factors(s, a.dropout, row, at.head, count);
-        for (int64_t j = 0; j < count; ++j) {
-          di[j] = pi[j] * (di[j] * factors[j] - dy_y) * scale;
-          pi[j] *= factors[j];
-        }
-        for (int64_t j = count; j < width; ++j) di[j] = 0;
-      } else {
-        for (int64_t j = 0; j < width; ++j) di[j] = pi[j] * (di[j] - dy_y) * scale;
-      }
+void head_backward(const SimdLoops& loops, Scratch& s, const AttentionBackward& a, const Head& at) {
+  const View k = at.keys(a.k), dk = at.keys(a.dk), dv = at.keys(a.dv);
+  const View keys = transposed_keys(s, Scratch::kKeys, at, a.k);
+  const View values = transposed_keys(s, Scratch::kValues, at, a.v);
+  set_to_zero(dk);
+  set_to_zero(dv);
+  for_each_tile(at, a.causal, [&](const Tile& tile) {
+    const auto rows_of = [&](const Matrix& x) {
+      return at.queries(x).rows_at(tile.first, tile.rows);
+    };
+    const View q = rows_of(a.q), y = rows_of(a.y), dy = rows_of(a.dy);
+    const View p = scores(s, Scratch::kScores, at, tile);
+    const View ds = scores(s, Scratch::kDerivative, at, tile);
+    loops.set_product(p, q, keys.first_cols(tile.seen));
+    loops.set_product(ds, dy, values.first_cols(tile.seen));
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      const int64_t row = at.query0 + tile.first + i, seen = seen_by(at, tile, i, a.causal);
+      const float* factors = row_factors(loops, s, a.dropout, row, uint32_t(at.head + 1), seen);
+      loops.softmax_gradient(seen, tile.seen, at.scale(), a.lse.row<float>(row)[at.head],
+                             loops.dot(at.d, dy.row(i), y.row(i)), factors, p.row(i), ds.row(i));
     }
-    small_product({.M = rows,
-                   .N = at.d,
-                   .K = seen,
-                   .a = ds,
-                   .a_row = padded,
-                   .a_col = 1,
-                   .b = a.k.row<float>(at.key0) + at.column,
-                   .b_row = a.k.stride,
-                   .c = a.dq.row<float>(at.query0 + i0) + at.column,
-                   .c_row = a.dq.stride});
-    small_product({.M = seen,
-                   .N = at.d,
-                   .K = rows,
-                   .a = ds,
-                   .a_row = 1,
-                   .a_col = padded,
-                   .b = q,
-                   .b_row = a.q.stride,
-                   .c = a.dk.row<float>(at.key0) + at.column,
-                   .c_row = a.dk.stride,
-                   .accumulate = true});
-    small_product({.M = seen,
-                   .N = at.d,
-                   .K = rows,
-                   .a = p,
-                   .a_row = 1,
-                   .a_col = padded,
-                   .b = dy,
-                   .b_row = a.dy.stride,
-                   .c = a.dv.row<float>(at.key0) + at.column,
-                   .c_row = a.dv.stride,
-                   .accumulate = true});
-  }
+    loops.set_product(rows_of(a.dq), ds, k.rows_at(0, tile.seen));
+    loops.accumulate_product(dk.rows_at(0, tile.seen), ds.transposed(), q);
+    loops.accumulate_product(dv.rows_at(0, tile.seen), p.transposed(), dy);
+  });
 }
 
 }  // namespace
 
 void attention_forward(HostContext& context, const AttentionForward& a) {
-  for_each_head(context, a.queries, a.keys, a.heads, a.y.cols / a.heads,
-                [&](Scratch& s, const Head& at) { head_forward(s, a, at); });
+  for_each_head(
+      context, a.queries, a.keys, a.heads, a.y.cols / a.heads,
+      [&, &loops = simd()](Scratch& s, const Head& at) { head_forward(loops, s, a, at); });
 }
 
 void attention_backward(HostContext& context, const AttentionBackward& a) {
-  for_each_head(context, a.queries, a.keys, a.heads, a.dy.cols / a.heads,
-                [&](Scratch& s, const Head& at) { head_backward(s, a, at); });
+  for_each_head(
+      context, a.queries, a.keys, a.heads, a.dy.cols / a.heads,
+      [&, &loops = simd()](Scratch& s, const Head& at) { head_backward(loops, s, a, at); });
 }
 
 }  // namespace fathom::kernels::cpu

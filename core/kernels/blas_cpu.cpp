@@ -37,8 +37,7 @@ void find(void* library, const char* name, F& function) {
 
 void load() {
   require<DeviceError>(
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
-      "device cpu: this processor has no AVX2 and FMA; use train.device reference");
+      has_simd(), "device cpu: this processor has no AVX2 and FMA; use train.device reference");
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   setenv("OPENBLAS_CORETYPE", has_avx512 ? "SkylakeX" : "Haswell", 0);
@@ -92,22 +91,12 @@ void zero_filled_tile(int64_t rows, int64_t N, int64_t K, const float* a, int64_
 // c^T = b a^T: every element is one chain of multiply-adds over K.
 void transposed_tile(int64_t rows, int64_t N, int64_t K, const float* a, int64_t lda,
                      const float* b, int64_t ldb, float* c, int64_t ldc) {
-  const int64_t width = (rows + kLanes - 1) / kLanes * kLanes;
-  std::vector<float> x(size_t(K * width)), y(size_t(N * width));
+  std::vector<float> x(size_t(K * rows)), y(size_t(N * rows));
   for (int64_t t = 0; t < rows; ++t)
-    for (int64_t k = 0; k < K; ++k) x[size_t(k * width + t)] = a[t * lda + k];
-  small_product({.M = N,
-                 .N = width,
-                 .K = K,
-                 .a = b,
-                 .a_row = ldb,
-                 .a_col = 1,
-                 .b = x.data(),
-                 .b_row = width,
-                 .c = y.data(),
-                 .c_row = width});
+    for (int64_t k = 0; k < K; ++k) x[size_t(k * rows + t)] = a[t * lda + k];
+  simd().set_product({y.data(), N, rows, rows}, {b, N, K, ldb}, {x.data(), K, rows, rows});
   for (int64_t t = 0; t < rows; ++t)
-    for (int64_t n = 0; n < N; ++n) c[t * ldc + n] = y[size_t(n * width + t)];
+    for (int64_t n = 0; n < N; ++n) c[t * ldc + n] = y[size_t(n * rows + t)];
 }
 
 }  // namespace

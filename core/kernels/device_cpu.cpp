@@ -1,10 +1,12 @@
 #include <mutex>
 
+#include "core/base/error.h"
 #include "core/kernels/blas_cpu.h"
 #include "core/kernels/devices.h"
 #include "core/kernels/kernels_cpu.h"
 #include "core/kernels/kernels_reference.h"
 #include "core/kernels/peak_cpu.h"
+#include "core/kernels/simd_cpu.h"
 
 namespace fathom::kernels {
 namespace {
@@ -14,7 +16,7 @@ std::string creation_error;
 
 HostTraits traits() {
   return {.name = "cpu",
-          .numerics = "tiles-1 " + cpu::blas_description(),
+          .numerics = join("tiles-2 ", cpu::simd().name, " ", cpu::blas_description()),
           .compute_types = 1u << uint32_t(DType::kF32),
           .peak_flops = cpu::measured_peak_flops};
 }

@@ -2,6 +2,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/kernels/dropout_cpu.h"
 #include "core/kernels/kernels_cpu.h"
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
@@ -10,30 +11,20 @@ namespace fathom::kernels::cpu {
 namespace {
 
 // Multiplies a row by its dropout factors.
-void drop_row(Scratch& scratch, const Dropout& dropout, int64_t row, int64_t C,
-              float* __restrict y) {
-  if (!dropout.is_active()) return;
-  float* __restrict factors = scratch.floats(Scratch::kFactors, round_up(C, 64));
-  dropout_factors(dropout, uint32_t(dropout.rows.position[row]),
-                  uint32_t(dropout.rows.sentence[row]), 0, C, factors);
-  for (int64_t c = 0; c < C; ++c) y[c] *= factors[c];
+void drop_row(const SimdLoops& loops, Scratch& scratch, const Dropout& dropout, int64_t row,
+              int64_t C, float* y) {
+  const float* factors = row_factors(loops, scratch, dropout, row, 0, C);
+  if (factors != nullptr) loops.multiply(C, y, factors, y);
 }
 
 }  // namespace
 
 void add_scaled(HostContext& context, const AddScaled& a) {
-  const float fa = float(a.a), fb = float(a.b);
-  const auto add = [&](const float* x, const float* z, float* y, int64_t count) {
-    if (z == nullptr) {
-#pragma omp simd
-      for (int64_t c = 0; c < count; ++c) y[c] = fa * x[c];
-    } else if (fa == 1 && fb == 1) {
-#pragma omp simd
-      for (int64_t c = 0; c < count; ++c) y[c] = x[c] + z[c];
-    } else {
-#pragma omp simd
-      for (int64_t c = 0; c < count; ++c) y[c] = fa * x[c] + fb * z[c];
-    }
+  const auto add = [&a, &loops = simd()](const float* x, const float* z, float* y, int64_t count) {
+    if (z == nullptr)
+      loops.scale(count, float(a.a), x, y);
+    else
+      loops.add_scaled(count, float(a.a), x, float(a.b), z, y);
   };
   constexpr int64_t kPiece = 1 << 15;  // elements of a task, where a row is a flat buffer
   const int64_t C = a.y.cols;
@@ -52,6 +43,7 @@ void add_scaled(HostContext& context, const AddScaled& a) {
 }
 
 void gelu_forward(HostContext& context, const GeluForward& a) {
+  const SimdLoops& loops = simd();
   const int64_t C = a.y.cols;
   for_rows(context, a.y.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch& scratch) {
     for (int64_t t = first; t < first + rows; ++t) {
@@ -59,12 +51,13 @@ void gelu_forward(HostContext& context, const GeluForward& a) {
       float* y = a.y.row<float>(t);
       for (int64_t c = 0; c < C; ++c)
         y[c] = 0.5f * x[c] * (1 + std::erf(x[c] * float(1 / std::numbers::sqrt2)));
-      drop_row(scratch, a.dropout, t, C, y);
+      drop_row(loops, scratch, a.dropout, t, C, y);
     }
   });
 }
 
 void gelu_backward(HostContext& context, const GeluBackward& a) {
+  const SimdLoops& loops = simd();
   const int64_t C = a.dx.cols;
   for_rows(context, a.dx.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch& scratch) {
     for (int64_t t = first; t < first + rows; ++t) {
@@ -77,21 +70,20 @@ void gelu_backward(HostContext& context, const GeluBackward& a) {
             std::exp(-0.5f * x[c] * x[c]) * float(1 / std::sqrt(2 * std::numbers::pi));
         dx[c] = dy[c] * (cdf + x[c] * pdf);
       }
-      drop_row(scratch, a.dropout, t, C, dx);
+      drop_row(loops, scratch, a.dropout, t, C, dx);
     }
   });
 }
 
 void embedding_forward(HostContext& context, const EmbeddingForward& a) {
   const int64_t C = a.y.cols;
-  const float scale = float(a.scale);
+  const SimdLoops& loops = simd();
   for_rows(context, a.y.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch& scratch) {
     for (int64_t t = first; t < first + rows; ++t) {
-      const float* __restrict e = a.table.row<float>(a.tokens.as<int32_t>()[t]);
-      const float* __restrict p = a.sinusoids.row<float>(a.positions.as<int32_t>()[t]);
-      float* __restrict y = a.y.row<float>(t);
-      for (int64_t c = 0; c < C; ++c) y[c] = scale * e[c] + p[c];
-      drop_row(scratch, a.dropout, t, C, y);
+      float* y = a.y.row<float>(t);
+      loops.add_scaled(C, float(a.scale), a.table.row<float>(a.tokens.as<int32_t>()[t]), 1,
+                       a.sinusoids.row<float>(a.positions.as<int32_t>()[t]), y);
+      drop_row(loops, scratch, a.dropout, t, C, y);
     }
   });
 }
@@ -100,17 +92,17 @@ void embedding_forward(HostContext& context, const EmbeddingForward& a) {
 void embedding_backward(HostContext& context, const EmbeddingBackward& a) {
   constexpr int64_t kColumns = 64;
   const int64_t T = a.dy.rows, C = a.dy.cols;
-  const float scale = float(a.scale);
+  const SimdLoops& loops = simd();
   context.pool().run(ceil_div(C, kColumns), [&](int64_t task) {
     const int64_t first = task * kColumns, count = std::min(kColumns, C - first);
-    std::vector<float> factors(size_t(round_up(first + count, 64)), 1.0f);
+    std::vector<float> factors(size_t(round_up(first + count, kFactorBlock)), 1.0f);
     for (int64_t t = 0; t < T; ++t) {
       if (a.dropout.is_active())
-        dropout_factors(a.dropout, uint32_t(a.dropout.rows.position[t]),
-                        uint32_t(a.dropout.rows.sentence[t]), 0, first + count, factors.data());
-      const float* __restrict dy = a.dy.row<float>(t) + first;
-      float* __restrict to = a.dtable.row<float>(a.tokens.as<int32_t>()[t]) + first;
-      for (int64_t c = 0; c < count; ++c) to[c] += scale * dy[c] * factors[size_t(first + c)];
+        loops.dropout_factors(a.dropout, uint32_t(a.dropout.rows.position[t]),
+                              uint32_t(a.dropout.rows.sentence[t]), 0, first + count,
+                              factors.data());
+      loops.add_product(count, float(a.scale), a.dy.row<float>(t) + first, &factors[size_t(first)],
+                        a.dtable.row<float>(a.tokens.as<int32_t>()[t]) + first);
     }
   });
 }

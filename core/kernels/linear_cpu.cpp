@@ -1,5 +1,4 @@
-#include <vector>
-
+#include "core/kernels/dropout_cpu.h"
 #include "core/kernels/kernels_cpu.h"
 #include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
@@ -8,37 +7,24 @@ namespace fathom::kernels::cpu {
 namespace {
 
 void finish_rows(Scratch& scratch, const LinearForward& a, int64_t first, int64_t rows) {
-  const int64_t N = a.y.cols;
+  const SimdLoops& loops = simd();
   const float* bias = a.b.is_empty() ? nullptr : a.b.as<float>();
-  for (int64_t t = first; t < first + rows; ++t) {
-    float* __restrict y = a.y.row<float>(t);
-    if (bias)
-      for (int64_t n = 0; n < N; ++n) y[n] += bias[n];
-    if (a.relu)
-      for (int64_t n = 0; n < N; ++n) y[n] = y[n] < 0 ? 0 : y[n];  // keeps NaN
-    if (!a.dropout.is_active()) continue;
-    float* __restrict factors = scratch.floats(Scratch::kFactors, round_up(N, 64));
-    dropout_factors(a.dropout, uint32_t(a.dropout.rows.position[t]),
-                    uint32_t(a.dropout.rows.sentence[t]), 0, N, factors);
-    for (int64_t n = 0; n < N; ++n) y[n] *= factors[n];
-  }
+  for (int64_t t = first; t < first + rows; ++t)
+    loops.finish_linear(a.y.cols, bias, a.relu,
+                        row_factors(loops, scratch, a.dropout, t, 0, a.y.cols), a.y.row<float>(t));
 }
 
 void mask_rows(Scratch& scratch, const LinearBackward& a, int64_t first, int64_t rows) {
+  const SimdLoops& loops = simd();
   const int64_t N = a.dy.cols;
   const float scale = float(a.dropout.keep_scale());
   for (int64_t t = first; t < first + rows; ++t) {
-    const float* __restrict dy = a.dy.row<float>(t);
-    float* __restrict dz = a.scratch.row<float>(t);
-    if (a.relu) {  // a dropped element is 0 after the relu as well: y tells both
-      const float* __restrict y = a.y.row<float>(t);
-      for (int64_t n = 0; n < N; ++n) dz[n] = y[n] > 0 ? dy[n] * scale : 0;
-    } else {
-      float* __restrict factors = scratch.floats(Scratch::kFactors, round_up(N, 64));
-      dropout_factors(a.dropout, uint32_t(a.dropout.rows.position[t]),
-                      uint32_t(a.dropout.rows.sentence[t]), 0, N, factors);
-      for (int64_t n = 0; n < N; ++n) dz[n] = dy[n] * factors[n];
-    }
+    const float* dy = a.dy.row<float>(t);
+    float* dz = a.scratch.row<float>(t);
+    if (a.relu)  // a dropped element is 0 after the relu as well: y tells both
+      loops.relu_gradient(N, scale, dy, a.y.row<float>(t), dz);
+    else
+      loops.multiply(N, dy, row_factors(loops, scratch, a.dropout, t, 0, N), dz);
   }
 }
 
@@ -56,6 +42,7 @@ void linear_forward(HostContext& context, const LinearForward& a) {
 }
 
 void linear_backward(HostContext& context, const LinearBackward& a) {
+  const SimdLoops& loops = simd();
   const int64_t T = a.dy.rows, N = a.dy.cols, K = a.x.cols;
   const bool is_masked = !a.scratch.is_empty();
   const Matrix& dz = is_masked ? a.scratch : a.dy;
@@ -78,11 +65,8 @@ void linear_backward(HostContext& context, const LinearBackward& a) {
                    a.dw.row<float>(first), a.dw.stride);
     if (a.db.is_empty()) return;
     float sums[512] = {};  // weight_tile's largest
-    for (int64_t t = 0; t < T; ++t) {
-      const float* __restrict from = dz.row<float>(t) + first;
-      for (int64_t n = 0; n < rows; ++n) sums[n] += from[n];
-    }
-    for (int64_t n = 0; n < rows; ++n) a.db.as<float>()[first + n] += sums[n];
+    for (int64_t t = 0; t < T; ++t) loops.add(rows, dz.row<float>(t) + first, sums);
+    loops.add(rows, sums, a.db.as<float>() + first);
   });
 }
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <immintrin.h>
+#include "core/kernels/simd_cpu.h"
 
 namespace fathom::kernels::cpu {
 namespace {
@@ -14,45 +14,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kRounds = 1'000'000;
-constexpr int kChains = 12;  // independent ones hide the latency of each
 constexpr int kRepeats = 5;  // the best counts: the first ones wake the units up
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The sum leaves through `sink`, so that the chains are not dead code.
-__attribute__((target("avx2,fma"))) double rate_avx2(float& sink) {
-  __m256 x[kChains];
-  const __m256 one = _mm256_set1_ps(1.0f);
-  for (__m256& v : x) v = one;
+// The sum leaves through `sink`, so that the multiply-adds are not dead code.
+double rate(const SimdLoops& loops, float& sink) {
   const Clock::time_point start = Clock::now();
-  for (int64_t i = 0; i < kRounds; ++i)
-#pragma GCC unroll 12
-    for (int k = 0; k < kChains; ++k) x[k] = _mm256_fmadd_ps(x[k], one, one);
-  const double seconds = seconds_since(start);
-  for (const __m256& v : x) sink += _mm256_cvtss_f32(v);
-  return double(kRounds) * kChains * 8 * 2 / seconds;
-}
-
-__attribute__((target("avx512f"))) double rate_avx512(float& sink) {
-  __m512 x[kChains];
-  const __m512 one = _mm512_set1_ps(1.0f);
-  for (__m512& v : x) v = one;
-  const Clock::time_point start = Clock::now();
-  for (int64_t i = 0; i < kRounds; ++i)
-#pragma GCC unroll 12
-    for (int k = 0; k < kChains; ++k) x[k] = _mm512_fmadd_ps(x[k], one, one);
-  const double seconds = seconds_since(start);
-  for (const __m512& v : x) sink += _mm512_cvtss_f32(v);
-  return double(kRounds) * kChains * 16 * 2 / seconds;
+  sink += loops.multiply_add(kRounds);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return double(kRounds * loops.flops_per_round) / seconds;
 }
 
 double best_rate() {
   float sum = 0;
   double best = 0;
-  for (int i = 0; i < kRepeats; ++i)
-    best = std::max(best, __builtin_cpu_supports("avx512f") ? rate_avx512(sum) : rate_avx2(sum));
+  for (int i = 0; i < kRepeats; ++i) best = std::max(best, rate(simd(), sum));
   volatile float sink = sum;
   static_cast<void>(sink);
   return best;

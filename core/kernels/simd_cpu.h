@@ -1,69 +1,105 @@
-// Eight floats at a time (AVX2 and FMA, the baseline of this device): exp, dropout factors, and a
-// small matrix product for attention, where general libraries lose half their speed or more.
-// Every element is computed by the same operations in the same order wherever it stands.
+// The vector loops of the cpu device: compiled for AVX2 and for AVX-512, chosen when called.
+//
+// Both give the same bits. Elements are computed by the same operations wherever they stand, and a
+// sum is that of sixteen partial sums (eight in f64), whatever the width of a vector: element i
+// belongs to partial sum i mod 16.
+//
+// The loops are in core/kernels/simd/; nothing else of the program is compiled for more than
+// x86-64. Pointers are to `count` elements, unless something else is said.
 #pragma once
 
 #include <cstdint>
 
-#include <immintrin.h>
-
+#include "core/kernels/adam.h"
 #include "core/kernels/dropout.h"
+#include "core/kernels/view_cpu.h"
 
 namespace fathom::kernels::cpu {
 
-constexpr int64_t kLanes = 8;
+constexpr int64_t kFactorBlock = 64;   // dropout factors are made so many at a time
+constexpr int64_t kScorePadding = 16;  // rows of scores have memory for a multiple of so many
 
-// Lanes below `count` (0..8) set, for masked loads and stores.
-[[nodiscard]] inline __m256i lane_mask(int64_t count) {
-  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(int(count)), lane);
-}
-
-[[nodiscard]] inline float horizontal_sum(__m256 v) {
-  __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-  return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-[[nodiscard]] inline float horizontal_max(__m256 v) {
-  __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-  return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
-}
-
-// exp(x), relative error under 2e-7; 0 below -87. NaN stays NaN.
-// x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by its Taylor series up to r^7.
-[[nodiscard]] inline __m256 exp8(__m256 x) {
-  const __m256 small = _mm256_cmp_ps(x, _mm256_set1_ps(-87.0f), _CMP_LT_OQ);
-  const __m256 clamped = _mm256_min_ps(_mm256_set1_ps(88.0f), x);  // keeps NaN: second operand
-  const __m256 n = _mm256_round_ps(_mm256_mul_ps(clamped, _mm256_set1_ps(1.44269504f)),
-                                   _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), clamped);
-  r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
-  __m256 p = _mm256_set1_ps(1.0f / 5040);
-  for (const float c : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f})
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(c));
-  const __m256i power =
-      _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-  return _mm256_andnot_ps(small, _mm256_mul_ps(p, _mm256_castsi256_ps(power)));
-}
-
-// factors[f] = 0 or keep_scale() for features f < count of one row; writes up to the next multiple
-// of 64. Equal to Dropout::factor.
-void dropout_factors(const Dropout& dropout, uint32_t position, uint32_t sentence, uint32_t plane,
-                     int64_t count, float* factors);
-
-// c (M, N) = a b, or += with `accumulate`.   a element (i, k) at a[i * a_row + k * a_col];
-// b (K, N), c with rows b_row, c_row apart.
-struct SmallProduct {
-  int64_t M, N, K;
-  const float* a;
-  int64_t a_row, a_col;
-  const float* b;
-  int64_t b_row;
-  float* c;
-  int64_t c_row;
-  bool accumulate = false;
+// The elements of a row against its largest one.
+struct RowSums {
+  float largest = 0;  // of the elements
+  float shifted = 0;  // sum of element - largest
+  float exps = 0;     // sum of exp(element - largest)
 };
-void small_product(const SmallProduct& p);
+
+struct MeanAndRstd {
+  float mean = 0, rstd = 0;
+};
+
+struct ValueCounts {
+  int64_t zeros = 0, nonfinite = 0;
+};
+
+struct SimdLoops {
+  const char* name;  // of the instruction set
+
+  void (*add)(int64_t count, const float* x, float* y);                       // y += x
+  void (*axpy)(int64_t count, float a, const float* x, float* y);             // y += a x
+  void (*scale)(int64_t count, float a, const float* x, float* y);            // y = a x
+  void (*multiply)(int64_t count, const float* x, const float* g, float* y);  // y = x g
+  // y = a x + b z
+  void (*add_scaled)(int64_t count, float a, const float* x, float b, const float* z, float* y);
+  // y += a x f
+  void (*add_product)(int64_t count, float a, const float* x, const float* f, float* y);
+
+  float (*dot)(int64_t count, const float* x, const float* y);
+  double (*dot_f64)(int64_t count, const float* x, const float* y);  // added up in f64
+  ValueCounts (*count_values)(int64_t count, const float* x);
+
+  // factors[f] = 0 or keep_scale() for features f < count of one row; writes up to the next
+  // multiple of kFactorBlock. Equal to Dropout::factor.
+  void (*dropout_factors)(const Dropout& dropout, uint32_t position, uint32_t sentence,
+                          uint32_t plane, int64_t count, float* factors);
+
+  // c = a b, or c += a b. Steps of b and c are 1. Each element is one chain of multiply-adds.
+  void (*set_product)(const View& c, const ConstView& a, const ConstView& b);
+  void (*accumulate_product)(const View& c, const ConstView& a, const ConstView& b);
+
+  // One row of a linear layer: y = factors relu(y + bias), where bias and factors may be absent.
+  void (*finish_linear)(int64_t count, const float* bias, bool relu, const float* factors,
+                        float* y);
+  // dz = dy scale where y > 0, else 0
+  void (*relu_gradient)(int64_t count, float scale, const float* dy, const float* y, float* dz);
+
+  // The formulas of layer_norm.h for one row. s is x, or with `addend` x + addend, stored in `sum`.
+  MeanAndRstd (*layer_norm)(int64_t count, float eps, const float* x, const float* addend,
+                            const float* gain, const float* bias, float* sum, float* y);
+  void (*layer_norm_gradient)(int64_t count, MeanAndRstd norm, const float* dy, const float* s,
+                              const float* gain, float* ds, float* dgain, float* dbias);
+  // dgain += dy x;  dx = dy gain
+  void (*scale_gradient)(int64_t count, const float* dy, const float* x, const float* gain,
+                         float* dgain, float* dx);
+
+  // Scores in place: softmax of scale s over the first `count`, times `factors` if present; 0 from
+  // there to `width`. Returns largest and exps of the scaled scores.
+  RowSums (*softmax)(int64_t count, int64_t width, float scale, const float* factors, float* s);
+  // Scores p and their derivative ds in place, over `width` elements, 0 from `count` on:
+  //   p = exp(scale p - lse);  ds = scale p (ds factor - dy_y);  p = p factor
+  void (*softmax_gradient)(int64_t count, int64_t width, float scale, float lse, float dy_y,
+                           const float* factors, float* p, float* ds);
+
+  RowSums (*row_sums)(int64_t count, const float* z);
+  // z = weight (exp(z - lse) - elsewhere)
+  void (*logit_gradient)(int64_t count, float lse, float weight, float elsewhere, float* z);
+
+  void (*adam)(int64_t count, const Adam& a, float scale, const float* gradient, float* m, float* v,
+               float* w);
+  double (*update_norm)(int64_t count, const UpdateNorms& a, const float* w, const float* m,
+                        const float* v);
+
+  // Runs `rounds` rounds of independent multiply-adds; the sum of them all is of no interest.
+  float (*multiply_add)(int64_t rounds);
+  int64_t flops_per_round;
+};
+
+// Whether this processor has an instruction set that the loops are compiled for.
+[[nodiscard]] bool has_simd();
+
+// The loops for the best instruction set of this processor. Call once per kernel, not per row.
+[[nodiscard]] const SimdLoops& simd();
 
 }  // namespace fathom::kernels::cpu

@@ -1,34 +1,25 @@
-#include <cmath>
-#include <limits>
-
 #include "core/kernels/chunks.h"
 #include "core/kernels/kernels_cpu.h"
+#include "core/kernels/simd_cpu.h"
 
 namespace fathom::kernels::cpu {
 
 void squared_norms(HostContext& context, const SquaredNorms& a) {
+  const SimdLoops& loops = simd();
   context.pool().run(a.chunks.rows, [&](int64_t i) {
     const Chunk chunk = chunk_at(a.chunks, i);
     const float* x = a.x.as<float>() + chunk.first;
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t k = 0; k < chunk.count; ++k) sum += double(x[k]) * double(x[k]);
-    a.sums.as<double>()[i] = sum;
+    a.sums.as<double>()[i] = loops.dot_f64(chunk.count, x, x);
   });
 }
 
 void count_values(HostContext& context, const CountValues& a) {
+  const SimdLoops& loops = simd();
   context.pool().run(a.chunks.rows, [&](int64_t i) {
     const Chunk chunk = chunk_at(a.chunks, i);
-    const float* x = a.x.as<float>() + chunk.first;
-    int64_t zeros = 0, nonfinite = 0;
-#pragma omp simd reduction(+ : zeros, nonfinite)
-    for (int64_t k = 0; k < chunk.count; ++k) {
-      zeros += x[k] == 0.0f;
-      nonfinite += !(std::abs(x[k]) <= std::numeric_limits<float>::max());
-    }
-    a.counts.row<double>(i)[0] = double(zeros);
-    a.counts.row<double>(i)[1] = double(nonfinite);
+    const ValueCounts counts = loops.count_values(chunk.count, a.x.as<float>() + chunk.first);
+    a.counts.row<double>(i)[0] = double(counts.zeros);
+    a.counts.row<double>(i)[1] = double(counts.nonfinite);
   });
 }
 

@@ -1,44 +1,28 @@
 #include <vector>
 
 #include "core/kernels/kernels_cpu.h"
+#include "core/kernels/simd_cpu.h"
 #include "core/kernels/tiles_cpu.h"
 
 namespace fathom::kernels::cpu {
 
-namespace {
-
-void set_row(float* y, float w, const float* x, int64_t C) {
-#pragma omp simd
-  for (int64_t c = 0; c < C; ++c) y[c] = w * x[c];
-}
-
-void add_row(float* y, float w, const float* x, int64_t C) {
-#pragma omp simd
-  for (int64_t c = 0; c < C; ++c) y[c] += w * x[c];
-}
-
-}  // namespace
-
 void add_weighted(HostContext& context, const AddWeighted& a) {
   const float w = a.weights.as<float>()[a.index];
-  const auto update = a.accumulate ? add_row : set_row;
+  const auto update = a.accumulate ? simd().axpy : simd().scale;
   for_rows(context, a.y.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch&) {
     for (int64_t t = first; t < first + rows; ++t)
-      update(a.y.row<float>(t), w, a.x.row<float>(t), a.y.cols);
+      update(a.y.cols, w, a.x.row<float>(t), a.y.row<float>(t));
   });
 }
 
 // Per chunk of rows, then over the chunks in order.
 void weight_gradient(HostContext& context, const WeightGradient& a) {
+  const SimdLoops& loops = simd();
   std::vector<double> partial(size_t(ceil_div(a.x.rows, kRowChunk)));
   for_rows(context, a.x.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch&) {
     double sum = 0;
-    for (int64_t t = first; t < first + rows; ++t) {
-      const float* x = a.x.row<float>(t);
-      const float* dy = a.dy.row<float>(t);
-#pragma omp simd reduction(+ : sum)
-      for (int64_t c = 0; c < a.x.cols; ++c) sum += double(dy[c]) * double(x[c]);
-    }
+    for (int64_t t = first; t < first + rows; ++t)
+      sum += loops.dot_f64(a.x.cols, a.dy.row<float>(t), a.x.row<float>(t));
     partial[size_t(first / kRowChunk)] = sum;
   });
   double sum = 0;
@@ -47,36 +31,25 @@ void weight_gradient(HostContext& context, const WeightGradient& a) {
 }
 
 void scale_columns(HostContext& context, const ScaleColumns& a) {
-  const float* gain = a.gain.as<float>();
+  const SimdLoops& loops = simd();
   for_rows(context, a.y.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch&) {
-    for (int64_t t = first; t < first + rows; ++t) {
-      const float* x = a.x.row<float>(t);
-      float* y = a.y.row<float>(t);
-#pragma omp simd
-      for (int64_t c = 0; c < a.y.cols; ++c) y[c] = x[c] * gain[c];
-    }
+    for (int64_t t = first; t < first + rows; ++t)
+      loops.multiply(a.y.cols, a.x.row<float>(t), a.gain.as<float>(), a.y.row<float>(t));
   });
 }
 
 void scale_columns_backward(HostContext& context, const ScaleColumnsBackward& a) {
+  const SimdLoops& loops = simd();
   const int64_t C = a.dx.cols;
-  const float* gain = a.gain.as<float>();
   std::vector<float> partial(size_t(ceil_div(a.dx.rows, kRowChunk) * C));
   for_rows(context, a.dx.rows, kRowChunk, [&](int64_t first, int64_t rows, Scratch&) {
-    float* __restrict dgain = &partial[size_t(first / kRowChunk * C)];
-    for (int64_t t = first; t < first + rows; ++t) {
-      const float* __restrict x = a.x.row<float>(t);
-      const float* __restrict dy = a.dy.row<float>(t);
-      float* __restrict dx = a.dx.row<float>(t);
-      for (int64_t c = 0; c < C; ++c) {
-        dgain[c] += dy[c] * x[c];
-        dx[c] = dy[c] * gain[c];
-      }
-    }
+    float* dgain = &partial[size_t(first / kRowChunk * C)];
+    for (int64_t t = first; t < first + rows; ++t)
+      loops.scale_gradient(C, a.dy.row<float>(t), a.x.row<float>(t), a.gain.as<float>(), dgain,
+                           a.dx.row<float>(t));
   });
-  float* __restrict dgain = a.dgain.as<float>();
   for (size_t at = 0; at < partial.size(); at += size_t(C))
-    for (int64_t c = 0; c < C; ++c) dgain[c] += partial[at + size_t(c)];
+    loops.add(C, &partial[at], a.dgain.as<float>());
 }
 
 }  // namespace fathom::kernels::cpu

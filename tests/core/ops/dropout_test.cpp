@@ -5,15 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/kernels/simd_cpu.h"
 #include "core/ops/linear.h"
 #include "tests/support/devices.h"
 #include "tests/support/tolerance.h"
-
-// From core/kernels/simd_cpu.h, which only a file compiled for AVX2 can include.
-namespace fathom::kernels::cpu {
-void dropout_factors(const Dropout& dropout, uint32_t position, uint32_t sentence, uint32_t plane,
-                     int64_t count, float* factors);
-}
 
 namespace fathom::ops {
 namespace {
@@ -31,9 +26,9 @@ TEST(Dropout, OnTheCpuKeepsExactlyWhatTheReferenceKeeps) {
         for (const uint32_t plane : {0u, 1u, 5u}) {
           std::vector<float> factors(size_t((count + 63) / 64 * 64));
 
-          kernels::cpu::dropout_factors(dropout, uint32_t(rows.position[size_t(row)]),
-                                        uint32_t(rows.sentence[size_t(row)]), plane, count,
-                                        factors.data());
+          kernels::cpu::simd().dropout_factors(dropout, uint32_t(rows.position[size_t(row)]),
+                                               uint32_t(rows.sentence[size_t(row)]), plane, count,
+                                               factors.data());
 
           for (int64_t f = 0; f < count; ++f)
             ASSERT_EQ(factors[size_t(f)], float(dropout.factor(row, f, plane)))
