@@ -2,7 +2,8 @@
 # Installs what is missing, makes one optimised build and runs the quick tests.
 #
 #   deploy/test.sh           install, build, quick tests
-#   deploy/test.sh --all     and: lint, long tests, other builds, sanitizers, the quickstart with one seed
+#   deploy/test.sh --all     and: lint, long tests, builds with LTO and at -O0, sanitizers, a sample of
+#                            planted faults, the quickstart with one seed
 #
 # Prints how long each part took. The last line is `N passed, N failed`; a part that is no CTest run
 # (a build, a lint pass, the quickstart) counts as one. Exit 0 when nothing failed, else 1.
@@ -101,6 +102,7 @@ other_builds() {
   check 'link as one program, types compared (lto)' build lto fathom
   if built o0; then
     part 'unit tests at -O0' run_ctest build/o0 -LE '^long$' -E '^system_' || true
+    part 'call stack at -O0' run_ctest build/o0 -R '^system_stack$' || true
   fi
 }
 
@@ -155,5 +157,6 @@ if [[ $all == yes ]]; then
   part 'long tests' run_ctest build/release -L '^long$' || true
   other_builds
   sanitizers
+  check 'a sample of planted faults' tests/mutation/run.py --sample 5
   check quickstart deploy/quickstart.sh --seeds 1
 fi
