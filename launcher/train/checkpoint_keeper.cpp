@@ -25,7 +25,7 @@ bool CheckpointKeeper::is_due_by_time() const {
 
 void CheckpointKeeper::save(const TrainState& state,
                             const std::optional<checkpoint::Metric>& metric) {
-  wait_for_commit();
+  wait_for_commit(monitoring::RunState::kTrain);
   last_begin_ = monotonic_seconds();
   step_ = state.step;
   parts_.snapshot.begin();
@@ -90,14 +90,15 @@ void CheckpointKeeper::settle(CommitOutcome outcome) {
                            .path = report_.path.string(),
                            .bytes = report_.bytes,
                            .seconds = report_.seconds,
-                           .wait_seconds = wait_seconds_});
+                           .wait_seconds = wait_seconds_,
+                           .warnings = report_.warnings});
   } else {
     parts_.group.broadcast(failure_, 0);
     parts_.observer.save_failed(step_, failure_);
   }
 }
 
-void CheckpointKeeper::wait_for_commit() {
+void CheckpointKeeper::wait_for_commit(monitoring::RunState then) {
   if (stage_ == Stage::kIdle) return;
   const dist::Watchdog::Section section(parts_.watchdog, "save", section_limit(parts_.config));
   const double start = monotonic_seconds();
@@ -109,14 +110,14 @@ void CheckpointKeeper::wait_for_commit() {
   if (commit_.valid()) commit_.wait();
   wait_seconds_ += monotonic_seconds() - start;
   settle(agree(parts_.group, {.commit = poll()}).commit);
-  parts_.observer.state_changed(monitoring::RunState::kTrain);
+  parts_.observer.state_changed(then);
 }
 
 void CheckpointKeeper::finish(const TrainState& state,
                               const std::optional<checkpoint::Metric>& metric) {
-  wait_for_commit();
+  wait_for_commit(monitoring::RunState::kStopping);
   if (saved_step_ != state.step) save(state, metric);
-  wait_for_commit();
+  wait_for_commit(monitoring::RunState::kStopping);
   if (saved_step_ != state.step)
     fail<IoError>("the last checkpoint, of step ", state.step, ", could not be written: ", failure_,
                   "; fix that and run the same command: the run goes on from the one before");

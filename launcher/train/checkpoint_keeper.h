@@ -62,7 +62,7 @@ class CheckpointKeeper {
   enum class Stage { kIdle, kSnapshot, kCommit };
 
   void start_commit();
-  void wait_for_commit();
+  void wait_for_commit(monitoring::RunState then);
 
   KeeperParts parts_;
   Stage stage_ = Stage::kIdle;  // the same on all ranks

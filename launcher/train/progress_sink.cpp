@@ -28,6 +28,10 @@ void ProgressSink::validated(const ValidationRecord& r) {
   log_.info(text);
 }
 
+void ProgressSink::saved(const SaveRecord& r) {
+  for (const std::string& warning : r.warnings) log_.warn(warning);
+}
+
 void ProgressSink::save_failed(int64_t step, const std::string& reason) {
   log_.error(join("checkpoint of step ", step, " failed: ", reason));
 }

@@ -55,6 +55,8 @@ struct SaveRecord {
   int64_t bytes = 0;
   double seconds = 0;       // that it took to write, beside the training
   double wait_seconds = 0;  // that the training stood still for it
+  // About the hints and older checkpoints; this one is safe.
+  std::vector<std::string> warnings = {};
 };
 
 struct RunEnd {

@@ -41,8 +41,8 @@ class StateSnapshot {
   optim::Adam& adam_;
   Context& copies_;
   bool is_kept_;
-  std::unique_ptr<dist::SliceGather> gather_;  // of sharded moments
-  tensor::HostBuffer weights_, first_, second_;        // made by the first begin()
+  std::unique_ptr<dist::SliceGather> gather_;    // of sharded moments
+  tensor::HostBuffer weights_, first_, second_;  // made by the first begin()
   int64_t updates_ = 0;
   tensor::Event taken_;
 };

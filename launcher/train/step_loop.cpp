@@ -1,7 +1,6 @@
 #include "launcher/train/step_loop.h"
 
 #include <cmath>
-#include <limits>
 
 #include "core/base/clock.h"
 #include "core/model/flops.h"

@@ -57,6 +57,9 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--steps", type=int, default=100)
     arguments = parser.parse_args()
+    if arguments.steps < 3 * EVERY:
+        parser.error(f"--steps: got {arguments.steps}, at least {3 * EVERY} are needed: the first save and "
+                     "the last do not count")
     everything = []
     for pair in range(arguments.pairs):
         with tempfile.TemporaryDirectory(prefix="save-stall-") as name:

@@ -199,7 +199,7 @@ TEST_F(CheckpointKeeperTest, ASaveWaitsForOneWhoseStepNeverCame) {
 
     run.keeper.finish(at_step(1), std::nullopt);
 
-    EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state train"));
+    EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state stopping"));
   });
 }
 
@@ -251,8 +251,8 @@ TEST_F(CheckpointKeeperTest, SavesTheLastStepUnlessItIsSaved) {
     run.keeper.finish(at_step(2), std::nullopt);
     run.keeper.finish(at_step(2), std::nullopt);
 
-    EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state train", "state save",
-                                              "saved 2", "state train"));
+    EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state stopping",
+                                              "state save", "saved 2", "state stopping"));
   });
 }
 

@@ -59,6 +59,18 @@ TEST_F(ProgressSinkTest, LogsASaveThatFailedAsAnError) {
   EXPECT_THAT(screen_.str(), EndsWith("error: checkpoint of step 7 failed: no space\n"));
 }
 
+TEST_F(ProgressSinkTest, LogsWhatASaveWarnsOfAndNothingElseOfIt) {
+  ProgressSink sink(screen_, progress(false), log_);
+  SaveRecord save = sample_save();
+
+  sink.saved(save);
+  EXPECT_EQ(screen_.str(), "");
+  save.warnings = {"step-3 could not be deleted"};
+  sink.saved(save);
+
+  EXPECT_THAT(screen_.str(), EndsWith("warning: step-3 could not be deleted\n"));
+}
+
 TEST_F(ProgressSinkTest, TakesTheBarAwayBeforeALineOfTheLogAndAtTheEnd) {
   const std::string erased = "\r\033[K";
   ProgressSink sink(screen_, progress(true), log_);

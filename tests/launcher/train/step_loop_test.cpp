@@ -66,7 +66,7 @@ TEST_F(StepLoopTest, TellsItsEventsInOrder) {
                           "state validate", "validated 2", "state train",  //
                           "step 3",                                        //
                           "state validate", "validated 3", "state train",  // the last one
-                          "state stopping", "state save", "saved 3", "state train"));
+                          "state stopping", "state save", "saved 3", "state stopping"));
 }
 
 TEST_F(StepLoopTest, EndsAtTheLastStepWithItSaved) {
@@ -293,7 +293,7 @@ TEST_F(StepLoopTest, ReportsAndCountsAStepThatWasSkipped) {
                           "skipped 1 for 5 blocks", "step 1",  //
                           "skipped 2 for 5 blocks", "step 2",  //
                           "skipped 3 for 5 blocks", "step 3",  //
-                          "state stopping", "state save", "saved 3", "state train"));
+                          "state stopping", "state save", "saved 3", "state stopping"));
 }
 
 TEST_F(StepLoopTest, FailsAfterTenSkippedStepsInARow) {
