@@ -23,7 +23,7 @@ CheckpointDirectory CheckpointDirectory::open(const fs::path& run_directory) {
 std::vector<CheckpointEntry> CheckpointDirectory::list() const {
   std::error_code error;
   const bool exists = fs::exists(path_, error);
-  // A directory that cannot be read is not an empty one: a run would start anew over it.
+  // A directory that cannot be read is not an empty one: a run would start over in it.
   if (error) fail_io(kPlace, "looking for", path_, error.value(), Access::kReading);
   if (!exists) return {};
   std::vector<CheckpointEntry> entries;

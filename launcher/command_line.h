@@ -3,7 +3,7 @@
 
 namespace fathom::launcher {
 
-// Runs the command. Returns its exit code; what goes wrong is thrown (core/base/error.h).
+// Runs the command. Returns its exit code; errors are thrown (core/base/error.h).
 [[nodiscard]] int run_command_line(int argc, char** argv);
 
 }  // namespace fathom::launcher

@@ -42,7 +42,7 @@ void load() {
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   setenv("OPENBLAS_CORETYPE", has_avx512 ? "SkylakeX" : "Haswell", 0);
   // None of its threads are started: they could not all be where memory is limited, and then it
-  // waits for them for ever at exit.
+  // waits for them indefinitely at exit.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   require<DeviceError>(library != nullptr, "device cpu: ", dlerror(),

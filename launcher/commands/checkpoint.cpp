@@ -6,7 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -187,22 +186,21 @@ int checkpoint_diff(const std::string& a, const std::string& b) {
   return arrays + values == 0 ? 0 : 1;
 }
 
-const CLI::App* add_checkpoint(CLI::App& app, CheckpointCommand& command) {
+CommandOptions add_checkpoint(CommandOptions root, CheckpointCommand& command) {
   using Action = CheckpointCommand::Action;
-  CLI::App* sub =
-      app.add_subcommand("checkpoint", "Look into checkpoints; a run stands for its own");
-  sub->require_subcommand(0, 1);
+  CommandOptions own =
+      root.subcommand("checkpoint", "Look into checkpoints; a run stands for its own");
   const auto add = [&](const char* name, const char* text, Action action) {
-    CLI::App* one = sub->add_subcommand(name, text);
-    one->add_option("paths", command.paths, "Checkpoints or run directories")->required();
-    one->callback([&command, action] { command.action = action; });
+    CommandOptions one = own.subcommand(name, text);
+    one.required("paths", command.paths, "Checkpoints or run directories");
+    one.on_parsed([&command, action] { command.action = action; });
     return one;
   };
   add("inspect", "Step, origin, and a table of the arrays", Action::kInspect);
   add("verify", "Is every one whole? Exit 0 or 4", Action::kVerify);
   add("diff", "Compare the state of two: exit 0 when identical, 1 when not", Action::kDiff);
-  add("verify-child", "", Action::kVerifyChild)->group("");
-  return sub;
+  add("verify-child", "", Action::kVerifyChild).hide_from_help();
+  return own;
 }
 
 int run_checkpoint(const CheckpointCommand& command) {

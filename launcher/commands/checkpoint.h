@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -27,7 +27,7 @@ struct CheckpointCommand {
 };
 
 // Declares `checkpoint` with its actions; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_checkpoint(CLI::App& app, CheckpointCommand& command);
+[[nodiscard]] CommandOptions add_checkpoint(CommandOptions root, CheckpointCommand& command);
 
 // InvalidArgument without an action, and for a diff of more or less than two.
 [[nodiscard]] int run_checkpoint(const CheckpointCommand& command);

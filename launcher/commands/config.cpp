@@ -2,8 +2,6 @@
 
 #include <ostream>
 
-#include <CLI/CLI.hpp>
-
 #include "core/base/error.h"
 #include "launcher/config/document.h"
 #include "launcher/config/load.h"
@@ -32,23 +30,23 @@ int config_keys(KeysForm form, std::ostream& out) {
   return int(ExitCode::kDone);
 }
 
-const CLI::App* add_config(CLI::App& app, ConfigCommand& command) {
+CommandOptions add_config(CommandOptions root, ConfigCommand& command) {
   using Action = ConfigCommand::Action;
-  CLI::App* sub = app.add_subcommand("config", "Show or check a config, or list all keys");
-  sub->require_subcommand(0, 1);
+  CommandOptions own = root.subcommand("config", "Show or check a config, or list all keys");
   const auto add = [&](const char* name, const char* text, Action action) {
-    CLI::App* one = sub->add_subcommand(name, text);
-    one->callback([&command, action] { command.action = action; });
+    CommandOptions one = own.subcommand(name, text);
+    one.on_parsed([&command, action] { command.action = action; });
     return one;
   };
-  for (CLI::App* one : {add("show", "The resolved config", Action::kShow),
-                        add("check", "Check, and say what memory a rank needs", Action::kCheck)}) {
-    one->add_option("config", command.config, "A YAML file")->required();
-    one->add_option("overrides", command.overrides, "key=value, wins over the file");
+  for (CommandOptions one :
+       {add("show", "The resolved config", Action::kShow),
+        add("check", "Check, and say what memory a rank needs", Action::kCheck)}) {
+    one.required("config", command.config, "A YAML file");
+    one.optional("overrides", command.overrides, "key=value, wins over the file");
   }
   add("keys", "Every key: type, default, range, meaning", Action::kKeys)
-      ->add_flag("--markdown", command.markdown);
-  return sub;
+      .flag("--markdown", command.markdown, "");
+  return own;
 }
 
 int run_config(const ConfigCommand& command, std::ostream& out) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -31,7 +31,7 @@ struct ConfigCommand {
 };
 
 // Declares `config` with its three actions; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_config(CLI::App& app, ConfigCommand& command);
+[[nodiscard]] CommandOptions add_config(CommandOptions root, ConfigCommand& command);
 
 // InvalidArgument without an action.
 [[nodiscard]] int run_config(const ConfigCommand& command, std::ostream& out);

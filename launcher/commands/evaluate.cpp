@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/data/prepare.h"
@@ -30,18 +29,15 @@ data::Dataset first_pairs(const data::Dataset& data, int64_t count) {
 
 }  // namespace
 
-const CLI::App* add_evaluate(CLI::App& app, EvaluateCommand& command) {
-  CLI::App* sub = app.add_subcommand("evaluate", "Loss, perplexity, source gain and BLEU as JSON");
-  sub->add_option("model", command.model, "A run directory or a checkpoint")->required();
-  sub->add_option("--split", command.split, "valid or test")->capture_default_str();
-  sub->add_option("--sentences", command.sentences, "Only the first so many; 0: all")
-      ->check(CLI::NonNegativeNumber);
-  sub->add_option("--samples", command.samples, "Translations to show")
-      ->check(CLI::NonNegativeNumber);
-  sub->add_option("--threads", command.threads, "0: all cores allowed")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  return sub;
+CommandOptions add_evaluate(CommandOptions root, EvaluateCommand& command) {
+  CommandOptions own =
+      root.subcommand("evaluate", "Loss, perplexity, source gain and BLEU as JSON");
+  own.required("model", command.model, "A run directory or a checkpoint");
+  own.option("--split", command.split, "valid or test");
+  own.option("--sentences", command.sentences, "Only the first so many; 0: all");
+  own.option("--samples", command.samples, "Translations to show");
+  own.threads(command.threads);
+  return own;
 }
 
 int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostream& out) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "dist/session.h"
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -18,7 +18,7 @@ struct EvaluateCommand {
 };
 
 // Declares `evaluate` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_evaluate(CLI::App& app, EvaluateCommand& command);
+[[nodiscard]] CommandOptions add_evaluate(CommandOptions root, EvaluateCommand& command);
 
 // Works on any number of ranks, with the same figures.
 [[nodiscard]] int evaluate(const EvaluateCommand& command, dist::Session& session,

@@ -2,7 +2,6 @@
 
 #include <ostream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "core/base/error.h"
@@ -43,11 +42,11 @@ void print_json(std::ostream& out) {
 
 }  // namespace
 
-const CLI::App* add_metrics(CLI::App& app, MetricsCommand& command) {
-  CLI::App* sub =
-      app.add_subcommand("metrics", "Every metric that a run serves: type, unit, meaning");
-  sub->add_option("--format", command.format, "text or json")->capture_default_str();
-  return sub;
+CommandOptions add_metrics(CommandOptions root, MetricsCommand& command) {
+  CommandOptions own =
+      root.subcommand("metrics", "Every metric that a run serves: type, unit, meaning");
+  own.option("--format", command.format, "text or json");
+  return own;
 }
 
 int metrics(const MetricsCommand& command, std::ostream& out) {

@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -13,7 +13,7 @@ struct MetricsCommand {
 };
 
 // Declares `metrics` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_metrics(CLI::App& app, MetricsCommand& command);
+[[nodiscard]] CommandOptions add_metrics(CommandOptions root, MetricsCommand& command);
 
 // Returns the exit code; InvalidArgument for another format.
 [[nodiscard]] int metrics(const MetricsCommand& command, std::ostream& out);

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "core/base/error.h"
@@ -31,11 +30,11 @@ void print_split(const data::PreparedData& data, const char* name, const data::D
 
 }  // namespace
 
-const CLI::App* add_prepare(CLI::App& app, PrepareCommand& command) {
-  CLI::App* sub = app.add_subcommand("prepare", "Learn the tokenizer and build the data set");
-  sub->add_option("config", command.config, "A YAML file")->required();
-  sub->add_option("overrides", command.overrides, "key=value, wins over the file");
-  return sub;
+CommandOptions add_prepare(CommandOptions root, PrepareCommand& command) {
+  CommandOptions own = root.subcommand("prepare", "Learn the tokenizer and build the data set");
+  own.required("config", command.config, "A YAML file");
+  own.optional("overrides", command.overrides, "key=value, wins over the file");
+  return own;
 }
 
 int prepare(const PrepareCommand& command) {

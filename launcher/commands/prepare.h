@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -14,7 +14,7 @@ struct PrepareCommand {
 };
 
 // Declares `prepare` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_prepare(CLI::App& app, PrepareCommand& command);
+[[nodiscard]] CommandOptions add_prepare(CommandOptions root, PrepareCommand& command);
 
 // Prints what was learnt, counted and dropped, and where it lies, to stdout; phases and notes go to
 // stderr. Returns the exit code; errors are thrown.

@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "checkpoint/writer.h"
@@ -135,14 +134,13 @@ void write(const LoadedModel& loaded, const Tensor& gradient,
 
 }  // namespace
 
-const CLI::App* add_probe(CLI::App& app, ProbeCommand& command) {
-  CLI::App* sub = app.add_subcommand("probe", "One batch forward and backward: layer statistics");
-  sub->add_option("source", command.source, "A config file, a run directory or a checkpoint")
-      ->required();
-  sub->add_option("overrides", command.overrides, "key=value, of a config file");
-  sub->add_option("--out", command.out,
-                  "Write statistics and gradients there, in the checkpoint format");
-  return sub;
+CommandOptions add_probe(CommandOptions root, ProbeCommand& command) {
+  CommandOptions own = root.subcommand("probe", "One batch forward and backward: layer statistics");
+  own.required("source", command.source, "A config file, a run directory or a checkpoint");
+  own.optional("overrides", command.overrides, "key=value, of a config file");
+  own.option("--out", command.out,
+             "Write statistics and gradients there, in the checkpoint format");
+  return own;
 }
 
 int probe(const ProbeCommand& command, std::ostream& out) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -18,7 +18,7 @@ struct ProbeCommand {
 };
 
 // Declares `probe` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_probe(CLI::App& app, ProbeCommand& command);
+[[nodiscard]] CommandOptions add_probe(CommandOptions root, ProbeCommand& command);
 
 [[nodiscard]] int probe(const ProbeCommand& command, std::ostream& out);
 

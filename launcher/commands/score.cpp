@@ -8,7 +8,6 @@
 #include <iostream>
 #include <iterator>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -93,15 +92,15 @@ nlohmann::ordered_json report(const Lines& hypotheses, const std::vector<Lines>&
 
 }  // namespace
 
-const CLI::App* add_score(CLI::App& app, ScoreCommand& command) {
-  CLI::App* sub = app.add_subcommand("score", "BLEU and chrF of a file, as sacreBLEU counts them");
-  sub->add_option("hypothesis", command.hypothesis, "A file, plain or .gz, or - for standard input")
-      ->required();
-  sub->add_option("references", command.references, "One file or more")->required();
-  sub->add_flag("--lowercase", command.lowercase, "Compare in lower case");
-  sub->add_option("--tokenize", command.tokenizer, "13a, intl, char, none")->capture_default_str();
-  sub->add_option("--smooth", command.smoothing, "exp, floor, add-k, none")->capture_default_str();
-  return sub;
+CommandOptions add_score(CommandOptions root, ScoreCommand& command) {
+  CommandOptions own =
+      root.subcommand("score", "BLEU and chrF of a file, as sacreBLEU counts them");
+  own.required("hypothesis", command.hypothesis, "A file, plain or .gz, or - for standard input");
+  own.required("references", command.references, "One file or more");
+  own.flag("--lowercase", command.lowercase, "Compare in lower case");
+  own.option("--tokenize", command.tokenizer, "13a, intl, char, none");
+  own.option("--smooth", command.smoothing, "exp, floor, add-k, none");
+  return own;
 }
 
 int score(const ScoreCommand& command) {

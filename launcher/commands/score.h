@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -18,7 +18,7 @@ struct ScoreCommand {
 };
 
 // Declares `score` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_score(CLI::App& app, ScoreCommand& command);
+[[nodiscard]] CommandOptions add_score(CommandOptions root, ScoreCommand& command);
 
 // Prints one JSON object to standard output and returns 0. Lines end at LF only. Throws IoError for
 // a file that cannot be read, DataError for line counts that differ or text that is not UTF-8,

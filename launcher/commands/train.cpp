@@ -2,27 +2,22 @@
 
 #include <exception>
 
-#include <CLI/CLI.hpp>
-
 #include "launcher/config/load.h"
 #include "launcher/signals.h"
 #include "launcher/train/training_run.h"
 
 namespace fathom::launcher {
 
-const CLI::App* add_train(CLI::App& app, TrainCommand& command) {
-  CLI::App* sub = app.add_subcommand("train", "Train a model; alone, or under mpirun or srun");
-  sub->add_option("config", command.config, "A YAML file")->required();
-  sub->add_option("overrides", command.overrides, "key=value, wins over the file");
-  sub->add_option("--resume", command.options.resume,
-                  "auto, never, require, or a checkpoint's path")
-      ->capture_default_str();
-  sub->add_option("--init-from", command.options.init_from,
-                  "Start a new run from the weights of this checkpoint");
-  sub->add_flag(
-      "--profile", command.options.profile,
-      "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
-  return sub;
+CommandOptions add_train(CommandOptions root, TrainCommand& command) {
+  CommandOptions own = root.subcommand("train", "Train a model; alone, or under mpirun or srun");
+  own.required("config", command.config, "A YAML file");
+  own.optional("overrides", command.overrides, "key=value, wins over the file");
+  own.option("--resume", command.options.resume, "auto, never, require, or a checkpoint's path");
+  own.option("--init-from", command.options.init_from,
+             "Start a new run from the weights of this checkpoint");
+  own.flag("--profile", command.options.profile,
+           "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
+  return own;
 }
 
 int train(const TrainCommand& command, dist::Session& session) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dist/session.h"
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 #include "launcher/train/run_options.h"
 
 namespace fathom::launcher {
@@ -17,7 +17,7 @@ struct TrainCommand {
 };
 
 // Declares `train` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_train(CLI::App& app, TrainCommand& command);
+[[nodiscard]] CommandOptions add_train(CommandOptions root, TrainCommand& command);
 
 // Returns the exit code: 0 done, 5 training failed, 75 stopped by a signal after saving.
 [[nodiscard]] int train(const TrainCommand& command, dist::Session& session);

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include "core/base/text.h"
@@ -44,16 +43,13 @@ std::vector<decode::Tokens> read_sources(std::istream& in, size_t most, size_t b
 
 }  // namespace
 
-const CLI::App* add_translate(CLI::App& app, TranslateCommand& command) {
-  CLI::App* sub =
-      app.add_subcommand("translate", "Translate standard input, line by line (greedy)");
-  sub->add_option("model", command.model, "A run directory or a checkpoint")->required();
-  sub->add_option("--batch-tokens", command.batch_tokens, "Source tokens decoded at once")
-      ->capture_default_str();
-  sub->add_option("--threads", command.threads, "0: all cores allowed")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  return sub;
+CommandOptions add_translate(CommandOptions root, TranslateCommand& command) {
+  CommandOptions own =
+      root.subcommand("translate", "Translate standard input, line by line (greedy)");
+  own.required("model", command.model, "A run directory or a checkpoint");
+  own.option("--batch-tokens", command.batch_tokens, "Source tokens decoded at once");
+  own.threads(command.threads);
+  return own;
 }
 
 int translate(const TranslateCommand& command, std::istream& in, std::ostream& out) {

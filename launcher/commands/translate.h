@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "launcher/commands/cli_app.h"
+#include "launcher/command_options.h"
 
 namespace fathom::launcher {
 
@@ -16,7 +16,7 @@ struct TranslateCommand {
 };
 
 // Declares `translate` and its options; a parse fills `command`.
-[[nodiscard]] const CLI::App* add_translate(CLI::App& app, TranslateCommand& command);
+[[nodiscard]] CommandOptions add_translate(CommandOptions root, TranslateCommand& command);
 
 // An empty line gives an empty line; a line over data.max_length tokens is cut, with a warning.
 [[nodiscard]] int translate(const TranslateCommand& command, std::istream& in, std::ostream& out);

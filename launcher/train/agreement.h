@@ -15,10 +15,10 @@ namespace fathom::launcher {
 void check_ranks_agree(const Config& config, const data::PreparedData& data,
                        const std::string& numerics, dist::Communicator& group);
 
-// A run goes on with the tokens it was started with. DataError when the texts have changed since.
+// A resumed run needs the tokens it was started with. DataError when the texts have changed since.
 void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data);
 
-// A run that goes on under other kernels rounds differently: allowed, with a warning. `now` is the
+// A run resumed under other kernels rounds differently: allowed, with a warning. `now` is the
 // device's numerics.
 void check_same_numerics(const checkpoint::Checkpoint& checkpoint, const std::string& now,
                          const monitoring::Log& log);

@@ -50,12 +50,12 @@ class CheckpointKeeper {
   void before_update();
   void after_update();
 
-  // How the commit stands, on rank 0; handed to the ranks' agreement, whose result comes back to
-  // settle() on all of them. What is no IoError is thrown: the run cannot go on.
+  // How the commit stands, on rank 0. The ranks' agreement spreads it, and every rank passes the result
+  // to settle(). Any error but an IoError is thrown: the run cannot go on.
   [[nodiscard]] CommitOutcome poll();
   void settle(CommitOutcome outcome);  // collective
 
-  // The state is saved when this returns. Collective. IoError when that failed.
+  // On return the state is saved. Collective. IoError when that failed.
   void finish(const TrainState& state, const std::optional<checkpoint::Metric>& metric);
 
  private:

@@ -19,7 +19,7 @@ struct StepTiming {
   double reduce_seconds = 0;  // spent waiting for the reduction
 };
 
-// What a rank did of a step before the ranks met.
+// What a rank did in a step before the ranks met.
 struct RankWork {
   double seconds = 0;
   double tokens = 0;  // source and target, with EOS
@@ -52,7 +52,7 @@ class GradientStep {
   [[nodiscard]] StepGradient run(const data::Batch& batch, int64_t step, bool observe,
                                  autograd::Profile* profile = nullptr);
 
-  // Of the last step, once the compute context has come past it. ranks() is collective.
+  // Of the last step, once the compute context has passed it. ranks() is collective.
   [[nodiscard]] StepTiming timing() const;
   [[nodiscard]] std::vector<RankWork> ranks();
 

@@ -1,4 +1,4 @@
-// What a run starts from: its own checkpoint, or another run's weights. Rank 0 reads, all get it.
+// What a run starts from: its own checkpoint, or another run's weights. Rank 0 reads and broadcasts.
 #pragma once
 
 #include <string>

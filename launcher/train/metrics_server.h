@@ -1,4 +1,4 @@
-// The endpoint of a run, and RUN/targets.json, by which Prometheus finds it while the run lives.
+// The endpoint of a run, and RUN/targets.json, by which Prometheus finds it while the run is alive.
 #pragma once
 
 #include <optional>

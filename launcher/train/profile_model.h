@@ -1,4 +1,4 @@
-// The profiling pass of topologies that set initial values by what they measure (Admin).
+// The profiling pass of topologies that derive initial values from a measurement (Admin).
 #pragma once
 
 #include "core/data/dataset.h"
@@ -9,8 +9,8 @@
 namespace fathom::launcher {
 
 // For a new run, before its first step: batch 0 of epoch 0, each rank with its own shards. The
-// result is in the parameters, the same bits on every number of ranks. Does nothing for topologies
-// that ask for nothing. Collective. batch.shards is resolved.
+// result is in the parameters, the same bits on every number of ranks. Does nothing for the other
+// topologies. Collective. batch.shards is resolved.
 void profile_model(const Config& config, const data::Dataset& data, model::Transformer& model,
                    dist::Communicator& group);
 

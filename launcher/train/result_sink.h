@@ -1,4 +1,4 @@
-// RUN/result.json: how a run ended. A run that lives, or was killed, has none.
+// RUN/result.json: how a run ended. There is none while it runs, nor after it was killed.
 #pragma once
 
 #include <filesystem>

@@ -36,10 +36,10 @@ std::optional<checkpoint::Checkpoint> newest(const fs::path& directory, bool is_
     run.checkpoints->exclude(skipped);
   }
   if (found.checkpoint) return std::move(found.checkpoint);
-  require<CheckpointError>(found.skipped.empty(), directory.string(), ": none of ",
-                           found.skipped.size(),
-                           " checkpoints is valid (reasons above); mend or remove them, or choose "
-                           "another run.directory");
+  require<CheckpointError>(
+      found.skipped.empty(), directory.string(), ": none of ", found.skipped.size(),
+      " checkpoints is valid (reasons above); repair or remove them, or choose "
+      "another run.directory");
   require<CheckpointError>(!is_required, directory.string(),
                            ": --resume require, but there is no checkpoint");
   if (is_used(*run.checkpoints, directory))

@@ -1,6 +1,6 @@
-// The run's directory on rank 0: locked, looked through for a checkpoint to go on from, and given
-// the files that say what the run is made of. Rank 0 decides and the others are told, so they
-// cannot decide differently.
+// The run's directory on rank 0: locked, searched for a checkpoint to resume from, and given
+// the files that describe the run. Rank 0 decides and tells the others, so they cannot decide
+// differently.
 #pragma once
 
 #include <optional>
@@ -41,7 +41,7 @@ struct Resume {
                                    dist::Communicator& group, const monitoring::Log& log);
 
 // Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
-// resume does not jump to them. Call it when nothing can refuse the run any more.
+// resume does not jump to them. Call it once nothing can refuse the run any more.
 void discard_later(const Resume& resume, RunDirectory& run);
 
 // RUN/config.yaml: what the steps from here on are made with.

@@ -30,14 +30,14 @@ class RunObserver {
   virtual void validated(const ValidationRecord& /*record*/) {}
   virtual void saved(const SaveRecord& /*record*/) {}
   virtual void save_failed(int64_t /*step*/, const std::string& /*reason*/) {}
-  // What was reported before the call is on disk on return; called before a checkpoint that counts
+  // On return, what was reported before the call is on disk; called before a checkpoint that relies
   // on it. From any thread, concurrently with the other events.
   virtual void sync() {}
   virtual void finished(const RunEnd& /*end*/) {}
 };
 
-// Forwards every event to its observers, in the order in which they were added. What one throws
-// reaches the caller, and those after it do not get the event.
+// Forwards every event to its observers, in the order in which they were added. An exception
+// of one reaches the caller; those after it do not get the event.
 class RunObservers final : public RunObserver {
  public:
   void add(RunObserver& observer) { all_.push_back(&observer); }  // which outlives the run

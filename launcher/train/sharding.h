@@ -1,5 +1,5 @@
-// Who owns which part of the flat buffers, and what follows from dist.shard_optimizer: whether a
-// rank has moments of, sums and updates all of it, or what it owns alone.
+// Which rank owns which slices of the flat buffers. With dist.shard_optimizer a rank sums, updates and
+// keeps moments for its slices alone, without it for everything.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Sharding {
 
   [[nodiscard]] const dist::Ownership& ownership() const { return ownership_; }
   [[nodiscard]] bool is_sharded() const { return gather_ != nullptr; }
-  // How the gradient reducer is to end.
+  // Whether the gradient reducer leaves the whole sum on every rank, or its slices.
   [[nodiscard]] dist::Outcome outcome() const {
     return is_sharded() ? dist::Outcome::kOwned : dist::Outcome::kWhole;
   }
@@ -33,7 +33,7 @@ class Sharding {
   // For a ParameterProbe of the slices; lives as long as this.
   [[nodiscard]] observe::ChunkGather chunk_gather() const;
 
-  // After the slices' weights were updated: queues that all ranks get all of them. Collective.
+  // Once the weights of the slices are updated: queues the all-gather of them. Collective.
   void gather_weights() const;
 
   // A gather of its own for another context, null where nothing is sharded. Collective.

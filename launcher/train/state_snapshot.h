@@ -25,10 +25,10 @@ class StateSnapshot {
   StateSnapshot(const StateSnapshot&) = delete;
   StateSnapshot& operator=(const StateSnapshot&) = delete;
 
-  // Queues the copies of what the compute context has made of what it was given so far. The one
-  // before was visited and is no longer needed. Collective.
+  // Queues the copies behind all work that the compute context has been given so far. Overwrites the
+  // snapshot before. Collective.
   void begin();
-  // What the compute context is given from here on comes after the copies.
+  // Work that the compute context is given from here on waits for the copies.
   void hold_updates();
   // Waits for the copies alone.
   void synchronise();

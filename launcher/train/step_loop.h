@@ -32,7 +32,7 @@ struct LoopParts {
 
 class StepLoop {
  public:
-  // `state` is where a resume goes on, or a fresh one. Collective.
+  // `state`: of the checkpoint that is resumed, or a fresh one. Collective.
   StepLoop(const LoopParts& parts, const TrainState& state);
 
   [[nodiscard]] const TrainState& state() const { return state_; }

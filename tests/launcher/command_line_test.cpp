@@ -1,12 +1,10 @@
 // The words of a command line reach their command, and those of no command are refused.
 #include "launcher/command_line.h"
 
-#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <gtest/gtest.h>
 
 #include "launcher/commands/checkpoint.h"
@@ -35,14 +33,15 @@ Answer run(std::vector<std::string> words) {
 
 // A command's options alone, from the words after its name.
 template <class Command>
-Command parsed(const CLI::App* (*add)(CLI::App&, Command&), std::vector<std::string> words) {
-  CLI::App app;
+Command parsed(CommandOptions (*add)(CommandOptions, Command&), const std::string& name,
+               const std::vector<std::string>& words) {
+  CommandLine line("program", "");
   Command command;
-  const CLI::App* const sub = add(app, command);
-  words.insert(words.begin(), sub->get_name());
-  std::reverse(words.begin(), words.end());  // as CLI11 wants it
-  app.parse(words);
-  EXPECT_TRUE(sub->parsed());
+  const CommandOptions own = add(line.root(), command);
+  std::vector<const char*> arguments = {"program", name.c_str()};
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  EXPECT_TRUE(line.parse(int(arguments.size()), arguments.data()));
+  EXPECT_TRUE(own.parsed());
   return command;
 }
 
@@ -81,24 +80,29 @@ TEST(CommandLine, RefusesWhatNamesNoCommand) {
 }
 
 TEST(CommandLine, FillsTheOptionsOfACommandOverItsDefaults) {
-  const TrainCommand train = parsed(
-      add_train, {"c.yaml", "a=1", "--resume", "never", "b=2", "--profile", "--init-from", "x"});
+  const TrainCommand train =
+      parsed(add_train, "train",
+             {"c.yaml", "a=1", "--resume", "never", "b=2", "--profile", "--init-from", "x"});
   EXPECT_EQ(train.config, "c.yaml");
   EXPECT_EQ(train.overrides, (std::vector<std::string>{"a=1", "b=2"}));
   EXPECT_EQ(train.options.resume, "never");
   EXPECT_EQ(train.options.init_from, "x");
   EXPECT_TRUE(train.options.profile);
-  EXPECT_EQ(parsed(add_train, {"c.yaml"}).options.resume, "auto");
+  EXPECT_EQ(parsed(add_train, "train", {"c.yaml"}).options.resume, "auto");
 
-  const TranslateCommand translate = parsed(add_translate, {"run", "--batch-tokens", "7"});
+  const TranslateCommand translate =
+      parsed(add_translate, "translate", {"run", "--batch-tokens", "7"});
   EXPECT_EQ(translate.model, "run");
   EXPECT_EQ(translate.batch_tokens, 7);
-  EXPECT_EQ(parsed(add_translate, {"run"}).batch_tokens, 2048);
+  EXPECT_EQ(parsed(add_translate, "translate", {"run"}).batch_tokens, 2048);
 
-  EXPECT_EQ(parsed(add_evaluate, {"run", "--split", "valid"}).split, "valid");
-  EXPECT_THROW((void)parsed(add_evaluate, {"run", "--threads", "1025"}), CLI::ValidationError);
+  EXPECT_EQ(parsed(add_evaluate, "evaluate", {"run", "--split", "valid"}).split, "valid");
+  EXPECT_TRUE(
+      support::throws_with<InvalidArgument>("--threads: Value 1025 not in range 0 to 1024", [] {
+        (void)parsed(add_evaluate, "evaluate", {"run", "--threads", "1025"});
+      }));
 
-  const CheckpointCommand diff = parsed(add_checkpoint, {"diff", "a", "b"});
+  const CheckpointCommand diff = parsed(add_checkpoint, "checkpoint", {"diff", "a", "b"});
   EXPECT_EQ(diff.action, CheckpointCommand::Action::kDiff);
   EXPECT_EQ(diff.paths, (std::vector<std::string>{"a", "b"}));
 }

@@ -2,7 +2,8 @@
 devices. The guard's memory is out of the host's reach and its queues run as late, or as early, as
 the contract allows; see tests/support/guard_device/guard_device.cpp.
 
-GUARD_DEVICE names the library.
+GUARD_DEVICE names the library. With EVERY_CASE=1 each schedule meets each number of ranks; without,
+each schedule and each number of ranks occurs, which is what the quick tests have time for.
 """
 import json
 import os
@@ -13,6 +14,15 @@ import fathom
 GUARD = os.path.abspath(os.environ.get("GUARD_DEVICE",
                                        "build/release/lib/libfathom_guard_device.so"))
 SCHEDULES = ("late", "early:0", "early:1", "early:2")
+EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
+
+
+def cases(schedules, others):
+    """Pairs of a schedule and one of the others: all of them, or so many that each occurs."""
+    if EVERY_CASE:
+        return [(schedule, other) for schedule in schedules for other in others]
+    return [(schedules[i % len(schedules)], others[i % len(others)])
+            for i in range(max(len(schedules), len(others)))]
 
 
 class Guard(fathom.TestCase):
@@ -23,79 +33,72 @@ class Guard(fathom.TestCase):
     def test_training_gives_the_bits_of_the_cpu_on_any_number_of_ranks(self):
         golden = self.run_directory("cpu")
         self.train(golden, "train.max_steps=12")
-        for schedule in SCHEDULES:
-            # One rank has nothing to overlap; without overlap only the compute context matters.
-            for ranks, overlap in ((1, "off"), (2, "on"), (3, "on"), (3, "off")):
-                if overlap == "on" or schedule in ("late", "early:0"):
-                    with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
-                        run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
-                        self.train(run, "train.max_steps=12", f"dist.overlap={overlap}",
-                                   "dist.bucket_mb=0.004", ranks=ranks,
-                                   env=self.guarded(schedule))
-                        self.assert_same_run(golden, run)
+        # One rank has nothing to overlap; without overlap only the compute context matters.
+        both = cases(("late", "early:0"), ((1, "off"), (3, "off")))
+        for schedule, (ranks, overlap) in both + cases(SCHEDULES, ((2, "on"), (3, "on"))):
+            with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
+                run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
+                self.train(run, "train.max_steps=12", f"dist.overlap={overlap}",
+                           "dist.bucket_mb=0.004", ranks=ranks, env=self.guarded(schedule))
+                self.assert_same_run(golden, run)
 
     def test_a_sharded_optimizer_gives_the_bits_of_the_cpu(self):
         golden = self.run_directory("cpu")
         self.train(golden, "train.max_steps=12")
-        for schedule in SCHEDULES:
-            for ranks, overlap in ((2, "on"), (3, "on"), (3, "off")):
-                if overlap == "on" or schedule == "late":
-                    with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
-                        run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
-                        options = ("dist.shard_optimizer=true", "dist.bucket_mb=0.004",
-                                   f"dist.overlap={overlap}")
-                        self.train(run, "train.max_steps=5", *options, ranks=ranks,
-                                   env=self.guarded(schedule))
-                        self.train(run, "train.max_steps=12", *options, ranks=ranks,
-                                   env=self.guarded(schedule))
-                        self.assert_same_run(golden, run)
+        for schedule, (ranks, overlap) in (cases(SCHEDULES, ((2, "on"), (3, "on"))) +
+                                           [("late", (3, "off"))]):
+            with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
+                run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
+                options = ("dist.shard_optimizer=true", "dist.bucket_mb=0.004",
+                           f"dist.overlap={overlap}")
+                for steps in (5, 12):
+                    self.train(run, f"train.max_steps={steps}", *options, ranks=ranks,
+                               env=self.guarded(schedule))
+                self.assert_same_run(golden, run)
 
     def test_a_sharded_fast_reduction_gives_the_bits_of_the_cpu(self):
-        for ranks in (2, 3):
-            golden = self.run_directory(f"cpu-{ranks}")
-            options = ("train.max_steps=8", "dist.reduction=fast", "dist.shard_optimizer=true")
-            self.train(golden, *options, ranks=ranks)
-            for schedule in ("late", "early:1"):
-                with self.subTest(schedule=schedule, ranks=ranks):
-                    run = self.run_directory(f"{schedule}-{ranks}")
-                    self.train(run, *options, "dist.overlap=on", ranks=ranks,
-                               env=self.guarded(schedule))
-                    self.assert_same_run(golden, run)
+        options = ("train.max_steps=8", "dist.reduction=fast", "dist.shard_optimizer=true")
+        for schedule, ranks in cases(("early:1", "late"), (2, 3)):
+            with self.subTest(schedule=schedule, ranks=ranks):
+                golden = self.run_directory(f"cpu-{schedule}-{ranks}")
+                self.train(golden, *options, ranks=ranks)
+                run = self.run_directory(f"{schedule}-{ranks}")
+                self.train(run, *options, "dist.overlap=on", ranks=ranks,
+                           env=self.guarded(schedule))
+                self.assert_same_run(golden, run)
 
     def test_every_save_beside_the_training_is_that_of_its_step(self):
         options = ("train.max_steps=6", "checkpoint.every_steps=2", "checkpoint.keep_last=9")
         golden = self.run_directory("cpu")
         self.train(golden, *options)
-        for schedule in SCHEDULES:
-            for ranks, sharded in ((1, "false"), (3, "true")):
-                with self.subTest(schedule=schedule, ranks=ranks, sharded=sharded):
-                    run = self.run_directory(f"{schedule}-{ranks}")
-                    self.train(run, *options, f"dist.shard_optimizer={sharded}",
-                               "dist.bucket_mb=0.004", ranks=ranks, env=self.guarded(schedule))
-                    self.assertEqual([event["step"] for event in run.events("saved")], [2, 4, 6])
-                    for step in (2, 4, 6):
-                        name = f"checkpoints/step-{step:08}"
-                        self.assert_same_state(golden.path / name, run.path / name)
+        for schedule, (ranks, sharded) in cases(SCHEDULES, ((1, "false"), (3, "true"))):
+            with self.subTest(schedule=schedule, ranks=ranks, sharded=sharded):
+                run = self.run_directory(f"{schedule}-{ranks}")
+                self.train(run, *options, f"dist.shard_optimizer={sharded}",
+                           "dist.bucket_mb=0.004", ranks=ranks, env=self.guarded(schedule))
+                self.assertEqual([event["step"] for event in run.events("saved")], [2, 4, 6])
+                for step in (2, 4, 6):
+                    name = f"checkpoints/step-{step:08}"
+                    self.assert_same_state(golden.path / name, run.path / name)
 
     def test_fast_reduction_gives_the_bits_of_the_cpu(self):
         config = self.write_config("fast", batch={"micro_tokens": 200})
-        for ranks in (1, 2, 3):
-            golden = self.run_directory(f"cpu-{ranks}")
-            self.train(golden, "train.max_steps=8", "dist.reduction=fast", ranks=ranks,
-                       config=config)
-            for schedule in ("late", "early:1"):
-                with self.subTest(schedule=schedule, ranks=ranks):
-                    run = self.run_directory(f"{schedule}-{ranks}")
-                    self.train(run, "train.max_steps=8", "dist.reduction=fast", "dist.overlap=on",
-                               ranks=ranks, config=config, env=self.guarded(schedule))
-                    self.assert_same_run(golden, run)
+        options = ("train.max_steps=8", "dist.reduction=fast")
+        for schedule, ranks in cases(("late", "early:1"), (1, 2, 3)):
+            with self.subTest(schedule=schedule, ranks=ranks):
+                golden = self.run_directory(f"cpu-{schedule}-{ranks}")
+                self.train(golden, *options, ranks=ranks, config=config)
+                run = self.run_directory(f"{schedule}-{ranks}")
+                self.train(run, *options, "dist.overlap=on", ranks=ranks, config=config,
+                           env=self.guarded(schedule))
+                self.assert_same_run(golden, run)
 
     def test_recomputed_activations_and_profiled_weights_give_the_bits_of_the_cpu(self):
         for topology in ("residual", "admin", "hyper-connections"):
             options = ("train.max_steps=6", f"model.topology={topology}")
             golden = self.run_directory(topology)
             self.train(golden, *options)
-            for schedule, ranks in (("late", 1), ("late", 2), ("early:0", 1), ("early:1", 2)):
+            for schedule, ranks in cases(("late", "early:1"), (1, 2)) + [("early:0", 1)]:
                 with self.subTest(topology=topology, schedule=schedule, ranks=ranks):
                     run = self.run_directory(f"{topology}-{schedule}-{ranks}")
                     self.train(run, *options, "model.recompute_activations=true", ranks=ranks,

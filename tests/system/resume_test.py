@@ -348,12 +348,12 @@ class SignalledEarly(fathom.TestCase):
             number = getattr(signal, name)
             process = self.start_training(run, "train.max_steps=1000000")
 
-            def heeds(pid=process.pid, number=number):
+            def handles_it(pid=process.pid, number=number):
                 with open(f"/proc/{pid}/status", encoding="ascii") as file:
                     [mask] = [line.split()[1] for line in file if line.startswith("SigCgt")]
                 return int(mask, 16) >> (number - 1) & 1
 
-            fathom.wait_until(heeds, "heeding signals")
+            fathom.wait_until(handles_it, "handling signals")
             process.send_signal(number)
             self.assertEqual(fathom.finish(process).code, 75)
 
