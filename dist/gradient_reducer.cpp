@@ -72,7 +72,7 @@ struct GradientReducer::Impl {
         stack(options.shards),
         own_communicator(is_overlapped ? group.duplicate() : nullptr),
         context(is_overlapped ? device.communication() : device.compute()),
-        data(make_host_data_group(own_communicator ? *own_communicator : group)) {
+        data(make_data_group(own_communicator ? *own_communicator : group, device)) {
     require(o.ranks() == group.size(), "gradient reducer: ownership of ", o.ranks(),
             " ranks in a group of ", group.size());
     if (is_tree) exchange.emplace(*data, context, ownership, options.shards, dtype);

@@ -13,7 +13,7 @@ SliceGather::SliceGather(Communicator& group, Context& context, const Ownership&
       context_(context),
       dtype_(dtype),
       communicator_(group.duplicate()),
-      data_(make_host_data_group(*communicator_)),
+      data_(make_data_group(*communicator_, context.device())),
       part_(context_.allocate(1, ownership.longest_part(group.rank()), dtype)) {
   require(ownership.ranks() == group.size(), "slice gather: ownership of ", ownership.ranks(),
           " ranks in a group of ", group.size());

@@ -16,6 +16,7 @@
 
 #include "core/kernels/adam.h"
 #include "core/kernels/attention.h"
+#include "core/kernels/collectives.h"
 #include "core/kernels/cross_entropy.h"
 #include "core/kernels/elementwise.h"
 #include "core/kernels/embedding.h"
@@ -27,12 +28,9 @@
 
 namespace fathom::kernels {
 
-// Each device has its own types behind these.
-struct DeviceHandle;
-struct ContextHandle;
+// Each device has its own types behind these, and behind those of collectives.h.
 struct EventHandle;
 
-using Status = int32_t;
 inline constexpr Status kOk = 0;
 inline constexpr Status kBadArgument = 1;  // the caller is wrong
 inline constexpr Status kOutOfMemory = 2;
@@ -123,7 +121,7 @@ struct DeviceInfo {
 // runs beside it (communication, copy). Between contexts only events order anything.
 enum class ContextKind : int32_t { kCompute = 0, kCommunication = 1, kCopy = 2 };
 
-inline constexpr uint32_t kDeviceTableVersion = 2;
+inline constexpr uint32_t kDeviceTableVersion = 3;
 
 // Every function may be called from one thread at a time, release() from host functions besides.
 // Those that return a Status leave the text of a failure in last_error(). A failure inside a queue
@@ -173,6 +171,7 @@ struct DeviceTable {
   Status (*call)(ContextHandle*, Status (*f)(void*, int32_t), void* argument);
 
   Kernels kernels;
+  Collectives collectives;
 };
 
 // What a device library exports under this name; null where it does not know the version.

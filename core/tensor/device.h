@@ -56,6 +56,7 @@ class Device {
   [[nodiscard]] int64_t allocated_bytes() const { return *allocated_bytes_; }
 
   [[nodiscard]] const kernels::DeviceTable& table() const { return table_; }
+  [[nodiscard]] kernels::DeviceHandle* handle() const { return handle_; }
 
  private:
   friend class Context;

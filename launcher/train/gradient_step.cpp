@@ -19,7 +19,7 @@ GradientStep::GradientStep(model::Transformer& model, Device& device, const data
       owned_(dist::shard_range(group.rank(), group.size(), options.reducer.shards)),
       reducer_(group, device, options.reducer, ownership, model.parameters().wide()),
       data_communicator_(group.duplicate()),
-      data_group_(dist::make_host_data_group(*data_communicator_)),
+      data_group_(dist::make_data_group(*data_communicator_, device)),
       blocks_(model.blocks()) {
   Context& context = device.compute();
   const int64_t numbers = int64_t(blocks_.size()) * observe::kBlockSums;

@@ -104,15 +104,14 @@ void expect_exchanged(Context& context, DataGroup& group) {
   EXPECT_EQ(values_of<T>(context, received), expected);
 }
 
-inline void expect_every_data_operation(Communicator& communicator) {
-  const std::unique_ptr<Device> device = tensor::make_reference_device();
+inline void expect_every_data_operation_of(Device& device, Communicator& communicator) {
   const std::unique_ptr<Communicator> second = communicator.duplicate();
-  const std::unique_ptr<DataGroup> on_compute = make_host_data_group(communicator),
-                                   on_queue = make_host_data_group(*second);
+  const std::unique_ptr<DataGroup> on_compute = make_data_group(communicator, device),
+                                   on_queue = make_data_group(*second, device);
   EXPECT_EQ(on_compute->rank(), communicator.rank());
   EXPECT_EQ(on_compute->size(), communicator.size());
-  for (const auto& [context, group] : {std::pair{&device->compute(), on_compute.get()},
-                                       {&device->communication(), on_queue.get()}}) {
+  for (const auto& [context, group] : {std::pair{&device.compute(), on_compute.get()},
+                                       {&device.communication(), on_queue.get()}}) {
     for (const int64_t n : {0, 1, 3, 1000}) {
       expect_sums<float>(*context, *group, n);
       expect_sums<double>(*context, *group, n);
@@ -126,11 +125,15 @@ inline void expect_every_data_operation(Communicator& communicator) {
   }
 }
 
+inline void expect_every_data_operation(Communicator& communicator) {
+  expect_every_data_operation_of(*tensor::make_reference_device(), communicator);
+}
+
 // Every rank gets the values of all shards in shard order: sums do not depend on the ranks.
 inline void expect_shard_order(Communicator& communicator, int shards) {
   const std::unique_ptr<Device> device = tensor::make_reference_device();
   Context& context = device->compute();
-  const std::unique_ptr<DataGroup> group = make_host_data_group(communicator);
+  const std::unique_ptr<DataGroup> group = make_data_group(communicator, *device);
   std::vector<int64_t> counts;
   std::vector<double> mine, expected;
   for (int r = 0; r < group->size(); ++r) {

@@ -28,7 +28,7 @@ TEST(HostDataGroup, ReadsItsCountsBeforeItReturnsAndItsTensorsInTheOrderOfTheQue
   run_ranks(2, [](Communicator& communicator) {
     const std::unique_ptr<Device> device = tensor::make_reference_device();
     Context& queue = device->communication();
-    const std::unique_ptr<DataGroup> group = make_host_data_group(communicator);
+    const std::unique_ptr<DataGroup> group = make_data_group(communicator, *device);
     const Tensor all = queue.allocate(1, 2, DType::kF32);
     std::promise<void> is_changed;
     {
@@ -49,7 +49,7 @@ TEST(HostDataGroup, RefusesOtherThanContiguousF32OrF64) {
   const auto communicator = std::move(make_local_group(1).front());
   const auto device = tensor::make_reference_device();
   Context& context = device->compute();
-  const auto group = make_host_data_group(*communicator);
+  const auto group = make_data_group(*communicator, *device);
   const auto refuse = [](auto&& call, const std::vector<std::string>& parts) {
     expect_error<InvalidArgument>(call, parts);
   };

@@ -1,4 +1,5 @@
-"""A device in a library of its own takes the place of the built-in one, and trains the same bits."""
+"""A device in a library of its own takes the place of the built-in one, and trains the same bits. The
+host cannot reach its memory: the ranks exchange through collectives that the library brings."""
 import os
 import unittest
 
@@ -24,6 +25,16 @@ class DeviceLibrary(fathom.TestCase):
                 self.train(golden, *options)
                 self.train(run, *options, env=self.plugged_in)
                 self.assertEqual(len(run.losses()), 6)
+                self.assert_same_run(golden, run)
+
+    def test_any_number_of_ranks_exchanges_through_its_collectives(self):
+        golden = self.run_directory("golden")
+        self.train(golden, *OPTIONS)
+        for ranks, sharded in ((2, "false"), (3, "true")):
+            with self.subTest(ranks=ranks, sharded=sharded):
+                run = self.run_directory(f"run-{ranks}")
+                self.train(run, *OPTIONS, "dist.overlap=on", "dist.bucket_mb=0.004",
+                           f"dist.shard_optimizer={sharded}", ranks=ranks, env=self.plugged_in)
                 self.assert_same_run(golden, run)
 
     def test_ranks_and_a_change_of_device_within_a_run_change_no_bit(self):

@@ -15,6 +15,7 @@ GUARD = os.path.abspath(os.environ.get("GUARD_DEVICE",
                                        "build/release/lib/libfathom_guard_device.so"))
 SCHEDULES = ("late", "early:0", "early:1", "early:2")
 EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
+STEPS = 12 if EVERY_CASE else 6  # the guard's queues make a step many times slower
 
 
 def cases(schedules, others):
@@ -32,26 +33,26 @@ class Guard(fathom.TestCase):
 
     def test_training_gives_the_bits_of_the_cpu_on_any_number_of_ranks(self):
         golden = self.run_directory("cpu")
-        self.train(golden, "train.max_steps=12")
+        self.train(golden, f"train.max_steps={STEPS}")
         # One rank has nothing to overlap; without overlap only the compute context matters.
         both = cases(("late", "early:0"), ((1, "off"), (3, "off")))
         for schedule, (ranks, overlap) in both + cases(SCHEDULES, ((2, "on"), (3, "on"))):
             with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
                 run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
-                self.train(run, "train.max_steps=12", f"dist.overlap={overlap}",
+                self.train(run, f"train.max_steps={STEPS}", f"dist.overlap={overlap}",
                            "dist.bucket_mb=0.004", ranks=ranks, env=self.guarded(schedule))
                 self.assert_same_run(golden, run)
 
     def test_a_sharded_optimizer_gives_the_bits_of_the_cpu(self):
         golden = self.run_directory("cpu")
-        self.train(golden, "train.max_steps=12")
+        self.train(golden, f"train.max_steps={STEPS}")
         for schedule, (ranks, overlap) in (cases(SCHEDULES, ((2, "on"), (3, "on"))) +
                                            [("late", (3, "off"))]):
             with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
                 run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
                 options = ("dist.shard_optimizer=true", "dist.bucket_mb=0.004",
                            f"dist.overlap={overlap}")
-                for steps in (5, 12):
+                for steps in (STEPS // 2, STEPS):
                     self.train(run, f"train.max_steps={steps}", *options, ranks=ranks,
                                env=self.guarded(schedule))
                 self.assert_same_run(golden, run)
@@ -98,7 +99,7 @@ class Guard(fathom.TestCase):
             options = ("train.max_steps=6", f"model.topology={topology}")
             golden = self.run_directory(topology)
             self.train(golden, *options)
-            for schedule, ranks in cases(("late", "early:1"), (1, 2)) + [("early:0", 1)]:
+            for schedule, ranks in cases(("late", "early:1"), (1, 2)):
                 with self.subTest(topology=topology, schedule=schedule, ranks=ranks):
                     run = self.run_directory(f"{topology}-{schedule}-{ranks}")
                     self.train(run, *options, "model.recompute_activations=true", ranks=ranks,
@@ -108,7 +109,7 @@ class Guard(fathom.TestCase):
     def test_a_run_goes_on_from_one_device_to_the_other(self):
         golden = self.run_directory("cpu")
         self.train(golden, "train.max_steps=12")
-        for schedule in SCHEDULES:
+        for schedule in SCHEDULES if EVERY_CASE else ("late", "early:1"):
             with self.subTest(schedule=schedule):
                 run = self.run_directory(schedule)
                 self.train(run, "train.max_steps=4", env=self.guarded(schedule))
