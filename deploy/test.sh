@@ -48,15 +48,20 @@ must() {
   part "$@" || { failed=$((failed + 1)) && exit 1; }
 }
 
-build() {  # PRESET [TARGET...]
-  local preset=$1 log=build/configure-$1.log targets=()
-  shift
-  [[ $# -eq 0 ]] || targets=(--target "$@")
+configure() {  # PRESET
+  local log=build/configure-$1.log
   mkdir -p build
-  cmake --preset "$preset" -DFATHOM_TESTS=ON >"$log" 2>&1 || {
+  cmake --preset "$1" -DFATHOM_TESTS=ON >"$log" 2>&1 || {
     cat "$log"
     return 1
   }
+}
+
+build() {  # PRESET [TARGET...]
+  local preset=$1 targets=()
+  shift
+  [[ $# -eq 0 ]] || targets=(--target "$@")
+  configure "$preset" || return 1
   cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}"
 }
 
@@ -92,7 +97,8 @@ lint() {
   mapfile -t headers < <(git ls-files -- '*.h')
   check 'lint: clang-format' clang-format-14 --dry-run -Werror "${sources[@]}" "${headers[@]}"
   check 'lint: shellcheck' shellcheck deploy/*.sh .ci/run
-  check 'lint: clang-tidy' run-clang-tidy-14 -quiet -p build/release -j"$(nproc)" \
+  configure o0  # without precompiled headers, which clang cannot read
+  check 'lint: clang-tidy' run-clang-tidy-14 -quiet -p build/o0 -j"$(nproc)" \
     "^$root/(core|launcher|dist|checkpoint|monitoring)/.*\.cpp\$"
 }
 

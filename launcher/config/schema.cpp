@@ -25,7 +25,7 @@ std::string section_of(std::string_view name) {
 std::vector<std::string> sections() {
   std::vector<std::string> names;
   for (const Key& key : schema()) names.push_back(section_of(key.name));
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

@@ -45,5 +45,7 @@ struct Section {
     return (*this)(key, field, choice(values), may_change, meaning);
   }
 };
+template <class S>
+Section(const char*, S Config::*, std::vector<Key>&) -> Section<S>;
 
 }  // namespace fathom::launcher
