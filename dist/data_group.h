@@ -48,10 +48,10 @@ class DataGroup {
   int rank_, size_;
 };
 
-// Collective. Through the device's own collectives where it has some, else through the communicator.
-// Both outlive the group, as the group outlives the work queued with it. Through the communicator the
-// calls are made where the context runs, so a context with a thread of its own needs a communicator
-// of its own.
+// Collective. Through the device's own collectives where it has some, else through the
+// communicator. Both outlive the group, as the group outlives the work queued with it. Calls of the
+// communicator are made where the context runs, so a context with a thread of its own needs a
+// communicator of its own. DeviceError when the device cannot form the group.
 [[nodiscard]] std::unique_ptr<DataGroup> make_data_group(Communicator& communicator,
                                                          Device& device);
 

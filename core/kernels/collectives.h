@@ -4,20 +4,16 @@
 
 #include <cstdint>
 
-#include "core/kernels/matrix.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/handles.h"
 
 namespace fathom::kernels {
 
-struct ContextHandle;
-struct DeviceHandle;
-struct GroupHandle;
-using Status = int32_t;
+inline constexpr uint64_t kGroupIdBytes = 128;  // those of NCCL's ncclUniqueId
 
-inline constexpr uint64_t kGroupIdBytes = 128;
-
-// All ranks make the same calls for a group, in the same order. Operations are queued on a context of
-// the device that joined and happen in its order; counts are elements and read before the call
-// returns.
+// All ranks make the same calls for a group, in the same order. Operations are queued on a context
+// of the device that joined and happen in its order; counts are elements and read before the call
+// returns. Failures are reported as by the other functions of the table.
 struct Collectives {
   // Makes the name of a new group. One rank asks for it and hands it to the others.
   Status (*name_group)(DeviceHandle*, char* id);  // kGroupIdBytes

@@ -20,6 +20,7 @@
 #include "core/kernels/cross_entropy.h"
 #include "core/kernels/elementwise.h"
 #include "core/kernels/embedding.h"
+#include "core/kernels/handles.h"
 #include "core/kernels/layer_norm.h"
 #include "core/kernels/linear.h"
 #include "core/kernels/rows.h"
@@ -27,15 +28,6 @@
 #include "core/kernels/weighted.h"
 
 namespace fathom::kernels {
-
-// Each device has its own types behind these, and behind those of collectives.h.
-struct EventHandle;
-
-inline constexpr Status kOk = 0;
-inline constexpr Status kBadArgument = 1;  // the caller is wrong
-inline constexpr Status kOutOfMemory = 2;
-inline constexpr Status kFailed = 3;      // the device or its library is
-inline constexpr Status kHostFailed = 4;  // a host function is; who gave it knows more
 
 template <class Args>
 using Kernel = Status (*)(ContextHandle*, const Args*);

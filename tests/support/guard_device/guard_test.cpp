@@ -13,6 +13,7 @@
 
 #include "core/tensor/device.h"
 #include "core/tensor/host_buffer.h"
+#include "tests/support/expect_error.h"
 
 namespace fathom::guard {
 namespace {
@@ -183,6 +184,14 @@ TEST(Guard, RunsNothingBeforeItIsNeeded) {
   EXPECT_EQ(order, std::vector<int>{1});  // and no more than was needed
   compute.synchronise();
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+// Through the boundary of a library, across which no exception may go.
+TEST(Guard, PassesOnWhatAHostFunctionThrows) {
+  const auto device = guard_device("late");
+  Context& queue = device->communication();
+  queue.call([] { fail<IoError>("disk is full"); });
+  EXPECT_TRUE(support::throws_with<IoError>("disk is full", [&] { queue.synchronise(); }));
 }
 
 }  // namespace
