@@ -13,7 +13,8 @@ namespace fathom::launcher {
 // out of reach. After ten minutes this one says so and exits with kPeer.
 [[nodiscard]] std::unique_ptr<dist::Session> start_session();
 
-// Ends every rank, with `text` on stderr. Does nothing with a single rank. Under MPI it does not return.
+// Ends every rank, with `text` on stderr. Does nothing with a single rank. Under MPI it does not
+// return.
 void end_all_ranks(dist::Communicator& world, int code, const std::string& text);
 
 // run(command, session, more...), and an error of one rank ends them all: its peers would wait in a

@@ -1,5 +1,7 @@
 #include "launcher/command_options.h"
 
+#include <utility>
+
 #include <CLI/CLI.hpp>
 
 #include "core/base/error.h"
@@ -7,8 +9,8 @@
 namespace fathom::launcher {
 
 CommandOptions CommandOptions::subcommand(const std::string& name, const std::string& text) {
-  // None at all is refused by who calls: the parser would say so of a mistyped subcommand too, instead
-  // of naming it.
+  // That one must be named is not left to the parser, which would say so of a mistyped subcommand
+  // too, instead of naming it.
   app_->require_subcommand(0, 1);
   return CommandOptions(*app_->add_subcommand(name, text));
 }

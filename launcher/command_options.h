@@ -14,8 +14,8 @@ class App;
 
 namespace fathom::launcher {
 
-// A command of the program, or one of its subcommands. What is declared is filled by a parse and must
-// outlive it; the default shown in the help is the value at the time of the declaration.
+// A command of the program, or one of its subcommands. A parse writes to what was declared, which
+// must outlive it; the help shows as the default what it held when it was declared.
 class CommandOptions {
  public:
   [[nodiscard]] CommandOptions subcommand(const std::string& name, const std::string& text);
@@ -54,7 +54,7 @@ class CommandLine {
   [[nodiscard]] CommandOptions root();
   void version(std::function<std::string()> text);
 
-  // Returns false where --help or --version was answered on standard output and nothing is to be done.
+  // False: --help or --version was answered on standard output, and nothing is left to do.
   // Throws InvalidArgument, naming the word and --help.
   [[nodiscard]] bool parse(int argc, const char* const* argv);
 

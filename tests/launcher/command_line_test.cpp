@@ -102,6 +102,10 @@ TEST(CommandLine, FillsTheOptionsOfACommandOverItsDefaults) {
         (void)parsed(add_evaluate, "evaluate", {"run", "--threads", "1025"});
       }));
 
+  EXPECT_TRUE(support::throws_with<InvalidArgument>("--sentences: ", [] {
+    (void)parsed(add_evaluate, "evaluate", {"run", "--sentences", "-1"});
+  }));
+
   const CheckpointCommand diff = parsed(add_checkpoint, "checkpoint", {"diff", "a", "b"});
   EXPECT_EQ(diff.action, CheckpointCommand::Action::kDiff);
   EXPECT_EQ(diff.paths, (std::vector<std::string>{"a", "b"}));

@@ -35,8 +35,8 @@ class Guard(fathom.TestCase):
         golden = self.run_directory("cpu")
         self.train(golden, f"train.max_steps={STEPS}")
         # One rank has nothing to overlap; without overlap only the compute context matters.
-        both = cases(("late", "early:0"), ((1, "off"), (3, "off")))
-        for schedule, (ranks, overlap) in both + cases(SCHEDULES, ((2, "on"), (3, "on"))):
+        without = cases(("late", "early:0"), ((1, "off"), (3, "off")))
+        for schedule, (ranks, overlap) in without + cases(SCHEDULES, ((2, "on"), (3, "on"))):
             with self.subTest(schedule=schedule, ranks=ranks, overlap=overlap):
                 run = self.run_directory(f"{schedule}-{ranks}-{overlap}")
                 self.train(run, f"train.max_steps={STEPS}", f"dist.overlap={overlap}",

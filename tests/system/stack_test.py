@@ -47,6 +47,7 @@ class Stack(fathom.TestCase):
         ours = [name for name in calls[:calls.index("main")] if "fathom::" in name]
         self.assertTrue(any("StepLoop::run" in name for name in ours), ours)
         self.assertTrue(any("Transformer::losses" in name for name in ours), ours)
+        self.assertTrue(any(re.search(r"::(forward|linear)\b", name) for name in ours), ours)
         # And the kernel itself, which is in the library.
         self.assertLessEqual(len(ours) + 1, MOST, "\n".join(ours))
 
