@@ -75,7 +75,7 @@ run_ctest() {
   local directory=$1 log ok=0
   shift
   log=$(mktemp)
-  ctest --test-dir "$directory" -j"$(($(nproc) + 1))" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log" || ok=1
+  ctest --test-dir "$directory" -j"$((2 * $(nproc) + 1))" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log" || ok=1
   local summary count=0 of=0
   summary=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$log" || true)
   if [[ $summary =~ \ ([0-9]+)\ tests\ failed\ out\ of\ ([0-9]+) ]]; then

@@ -98,7 +98,7 @@ std::unique_ptr<prometheus::Exposer> serve(const Endpoint& endpoint) {
 }  // namespace
 
 struct Exporter::Server {
-  std::shared_ptr<PublishedMetrics> source;
+  std::shared_ptr<prometheus::Collectable> source;
   std::unique_ptr<prometheus::Exposer> exposer;
   Endpoint endpoint;
 };

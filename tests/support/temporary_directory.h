@@ -46,6 +46,11 @@ inline void write_text(const std::filesystem::path& path, std::string_view text)
   std::ofstream(path, std::ios::binary) << text;
 }
 
+// As in 0640.
+inline unsigned rights_of(const std::filesystem::path& path) {
+  return unsigned(std::filesystem::status(path).permissions());
+}
+
 inline std::vector<std::string> names_in(const std::filesystem::path& path) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(path))

@@ -16,12 +16,12 @@ CMAKE, SOURCE = os.environ["CMAKE"], os.environ["SOURCE"]
 
 class Release(unittest.TestCase):
     def flags(self, *words):
-        """How launcher/main.cpp would be compiled, as a list of words."""
+        """How the program's main() would be compiled, as a list of words."""
         with tempfile.TemporaryDirectory() as build:
             subprocess.run([CMAKE, "-B", build, "-DFATHOM_TESTS=OFF", *words], cwd=SOURCE, check=True,
                            capture_output=True)
             commands = json.loads((pathlib.Path(build) / "compile_commands.json").read_text(encoding="utf-8"))
-        return next(c["command"] for c in commands if c["file"].endswith("launcher/main.cpp")).split()
+        return next(c["command"] for c in commands if "/fathom.dir/" in c["command"]).split()
 
     def test_the_preset_optimises_and_drops_assertions(self):
         flags = self.flags("--preset", "release")

@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,17 +39,12 @@ namespace fs = std::filesystem;
 using support::FileSizeLimit;
 using support::names_in;
 using support::read_text;
+using support::rights_of;
 using support::TemporaryDirectory;
 using support::throws_with;
 using support::write_text;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-unsigned rights_of(const fs::path& path) {
-  struct stat status {};
-  EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
-  return status.st_mode & 0777;
-}
 
 TEST(Directory, StaysTheSameWhenItsPathDoesNot) {
   const TemporaryDirectory directory;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/expect_error.h"
@@ -20,17 +19,12 @@ namespace fs = std::filesystem;
 using support::FileSizeLimit;
 using support::names_in;
 using support::read_text;
+using support::rights_of;
 using support::TemporaryDirectory;
 using support::throws_with;
 using support::write_text;
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
-
-unsigned rights_of(const fs::path& path) {
-  struct stat status {};
-  EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
-  return status.st_mode & 0777;
-}
 
 TEST(FileDescriptor, HasOneOwner) {
   FileDescriptor first(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -133,15 +133,15 @@ TEST(ResiDualCollapse, StreamThatFeedsTheBlocksIsPostLns) {  // T5
   EXPECT_EQ(mean_square_difference(dual.pass.states[24][0].value(), post.pass.y.value()), 0);
 }
 
-struct DualCase {
+struct OutputCase {
   const char* dual_start;
   double alpha, sigma, v0;
 };
-void PrintTo(const DualCase& c, std::ostream* out) {
+void PrintTo(const OutputCase& c, std::ostream* out) {
   *out << "start " << c.dual_start << ", alpha " << c.alpha << ", sigma " << c.sigma << ", v0 "
        << c.v0;
 }
-class ResiDualOutput : public testing::TestWithParam<DualCase> {};
+class ResiDualOutput : public testing::TestWithParam<OutputCase> {};
 
 TEST_P(ResiDualOutput, HasTheVarianceCorrelationAndChangeOfTheory) {  // T6
   const auto& [dual_start, alpha, sigma, v0] = GetParam();
@@ -162,9 +162,9 @@ TEST_P(ResiDualOutput, HasTheVarianceCorrelationAndChangeOfTheory) {  // T6
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ResiDualOutput,
-                         testing::Values(DualCase{"embedding", 1, 1, 1},
-                                         DualCase{"embedding", 0.5, 0.5, 4},
-                                         DualCase{"zero", 1, 1, 1}));
+                         testing::Values(OutputCase{"embedding", 1, 1, 1},
+                                         OutputCase{"embedding", 0.5, 0.5, 4},
+                                         OutputCase{"zero", 1, 1, 1}));
 
 TEST(ResiDualOutput, KeepsChangingWhereThatOfPreLnCollapses) {  // T6; the claim of X, theorem 3.6
   const double limit = post_ln_omega_squared(1);

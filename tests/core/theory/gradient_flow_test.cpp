@@ -57,17 +57,17 @@ TEST(PreLnGradient, IsTheSameTensorAtEveryBlock) {  // T9
   }
 }
 
-struct DualCase {
+struct GradientCase {
   const char* dual_start;
   double alpha, scale;
 };
-void PrintTo(const DualCase& c, std::ostream* out) {
+void PrintTo(const GradientCase& c, std::ostream* out) {
   *out << "start " << c.dual_start << ", alpha " << c.alpha << ", scale " << c.scale;
 }
-class ResiDualGradient : public testing::TestWithParam<DualCase> {
+class ResiDualGradient : public testing::TestWithParam<GradientCase> {
  protected:
   static Options options() {
-    const DualCase& c = GetParam();
+    const GradientCase& c = GetParam();
     return {{"alpha", join(c.alpha)}, {"scale", join(c.scale)}, {"dual_start", c.dual_start}};
   }
 };
@@ -112,8 +112,8 @@ TEST_P(ResiDualGradient, HasTheNormOfBothPartsTogether) {  // T10
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ResiDualGradient,
-                         testing::Values(DualCase{"embedding", 1, 1},
-                                         DualCase{"embedding", 0.5, 0.05}, DualCase{"zero", 1, 1}));
+                         testing::Values(GradientCase{"embedding", 1, 1},
+                                         GradientCase{"embedding", 0.5, 0.05}, GradientCase{"zero", 1, 1}));
 
 TEST(ResiDualGradient, DualPartIsPreLnsGradient) {  // T10
   const Draws draws =

@@ -10,7 +10,7 @@
 
 namespace fathom::launcher {
 
-inline const topology::BlockContext kBlock = {
+inline const topology::BlockContext kSampleBlock = {
     .stack = topology::StackKind::kDecoder, .layer = 2, .kind = topology::BlockKind::kFeedForward};
 
 inline RunStart sample_start() {
@@ -51,13 +51,13 @@ inline StepRecord skipped_step() {
 
 // Row i of the table has the value i + 1.
 inline std::vector<observe::LayerRecord> sample_layers() {
-  observe::LayerRecord record{.block = kBlock, .values = {}};
+  observe::LayerRecord record{.block = kSampleBlock, .values = {}};
   for (size_t i = 0; i < observe::layer_statistics().size(); ++i)
     record.values.push_back(double(i + 1));
   return {record};
 }
 
-inline const std::vector<observe::NonfiniteBlock> kNonfinite = {{.block = kBlock, .entries = 5}};
+inline const std::vector<observe::NonfiniteBlock> kNonfinite = {{.block = kSampleBlock, .entries = 5}};
 
 inline ValidationRecord sample_validation() {
   return {.step = 7,
