@@ -9,10 +9,12 @@ A patch begins with what it is about, then two lines, then the diff against the 
     Expect: ^system_guard$            CTest's -R: at least one of these tests fails
 
 The tree is a clone of HEAD under build/mutation, built once with the release preset; each patch is
-applied, its targets are built, its tests run, and it is taken back. The last lines say what survived;
-exit 1 if anything did, or if a patch does not apply or build.
+applied, its targets are built, its tests run, and it is taken back. Each line says which case caught it,
+or that a test ran into its time limit. The last line counts; exit 1 if a fault survived, or if a patch
+does not apply or build.
 """
 import argparse
+import os
 import pathlib
 import random
 import re
@@ -56,29 +58,39 @@ def field(text, name):
     return match[1].strip()
 
 
-def tests_pass(expected):
+# What GoogleTest, unittest and CTest print of a case or test that did not pass.
+FAILED = re.compile(r"^\[  FAILED  \] ([\w./]+)|^(?:FAIL|ERROR): (\w+)|^\s*\d+ - (\w+ \((?!Failed)[^)]+\))",
+                    re.MULTILINE)
+
+
+def first_failure(expected):
+    """The first case that fails, else None."""
     done = run("ctest", "--test-dir", "build/release", "-R", expected, "--no-tests=error",
                "--stop-on-failure", "--output-on-failure", check=False)
     if "No tests were found" in done.stdout + done.stderr:
         raise RuntimeError(f"there is no test {expected}")
-    return done.returncode == 0
+    if done.returncode == 0:
+        return None
+    match = FAILED.search(done.stdout)
+    return next(filter(None, match.groups())) if match else expected
 
 
 def outcome(patch, sound):
-    """None where the fault was caught, else what went wrong. `sound` holds the tests that are known to
-    pass without a fault."""
+    """Whether the fault was caught, and by what or why not. `sound` holds the tests that are known to pass
+    without a fault."""
     text = patch.read_text(encoding="utf-8")
     targets, expected = field(text, "Build").split(), field(text, "Expect")
     build(*targets)
     if expected not in sound:
-        if not tests_pass(expected):
-            return f"{expected} fails without the fault"
+        if failure := first_failure(expected):
+            return False, f"{failure} fails without the fault"
         sound.add(expected)
     if run("git", "apply", str(patch), check=False).returncode != 0:
-        return "does not apply"
+        return False, "does not apply"
     try:
         build(*targets)
-        return f"SURVIVED {expected}" if tests_pass(expected) else None
+        failure = first_failure(expected)
+        return (True, f"caught by {failure}") if failure else (False, f"SURVIVED {expected}")
     finally:
         run("git", "checkout", "-q", "--", ".")
 
@@ -91,16 +103,17 @@ def main():
     patches = [p.resolve() for p in arguments.patches] or sorted(HERE.glob("*.patch"))
     if arguments.sample and arguments.sample < len(patches):
         patches = sorted(random.Random(time.strftime("%F")).sample(patches, arguments.sample))
+    os.environ["GTEST_FAIL_FAST"] = "1"
     prepare()
     failed, sound = 0, set()
     for patch in patches:
         start = time.monotonic()
         try:
-            problem = outcome(patch, sound)
+            caught, how = outcome(patch, sound)
         except RuntimeError as error:
-            problem = str(error)
-        failed += problem is not None
-        print(f"{patch.stem}: {problem or 'caught'} ({time.monotonic() - start:.0f} s)", flush=True)
+            caught, how = False, str(error)
+        failed += not caught
+        print(f"{patch.stem}: {how} ({time.monotonic() - start:.0f} s)", flush=True)
     print(f"{len(patches) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
