@@ -26,7 +26,9 @@ MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
 }
 
 MpiSession::~MpiSession() {
-  if (std::uncaught_exceptions() > exceptions_at_start_)
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size > 1 && std::uncaught_exceptions() > exceptions_at_start_)
     MPI_Abort(MPI_COMM_WORLD, int(ExitCode::kPeer));
   MPI_Finalize();
 }

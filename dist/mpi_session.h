@@ -1,6 +1,7 @@
 // MPI's lifetime: MPI_Init_thread in the constructor, MPI_Finalize in the destructor. One per
 // process. Requests MPI_THREAD_MULTIPLE, since a communication thread and a watchdog call MPI too.
-// Destroyed by an exception it aborts the job instead: peers would hang in MPI_Finalize.
+// Destroyed by an exception it aborts a job of several processes instead: peers would hang in
+// MPI_Finalize. A lone process goes on to say what was wrong.
 // Commands use session.h, which also decides whether MPI is needed at all.
 #pragma once
 
