@@ -3,6 +3,7 @@
 FATHOM names the program. A test gets a temporary directory with a corpus of a made-up language in
 which a run of 30 steps takes about a second.
 """
+import atexit
 import json
 import os
 import pathlib
@@ -30,8 +31,15 @@ MODEL = {
 }
 
 
+# Open MPI's own files, apart for each test: processes that start and end at the same time remove
+# one another's directory.
+MPI_DIRECTORY = tempfile.mkdtemp(prefix="fathom-mpi-")
+atexit.register(shutil.rmtree, MPI_DIRECTORY, ignore_errors=True)
+
+
 def environment(**more):
-    env = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1")
+    env = dict(os.environ, OMPI_MCA_mpi_yield_when_idle="1",
+               OMPI_MCA_orte_tmpdir_base=MPI_DIRECTORY)
     if os.geteuid() == 0:
         env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     env.update(more)

@@ -113,7 +113,8 @@ TEST_P(ResiDualGradient, HasTheNormOfBothPartsTogether) {  // T10
 
 INSTANTIATE_TEST_SUITE_P(Cases, ResiDualGradient,
                          testing::Values(GradientCase{"embedding", 1, 1},
-                                         GradientCase{"embedding", 0.5, 0.05}, GradientCase{"zero", 1, 1}));
+                                         GradientCase{"embedding", 0.5, 0.05},
+                                         GradientCase{"zero", 1, 1}));
 
 TEST(ResiDualGradient, DualPartIsPreLnsGradient) {  // T10
   const Draws draws =

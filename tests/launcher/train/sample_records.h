@@ -57,7 +57,8 @@ inline std::vector<observe::LayerRecord> sample_layers() {
   return {record};
 }
 
-inline const std::vector<observe::NonfiniteBlock> kNonfinite = {{.block = kSampleBlock, .entries = 5}};
+inline const std::vector<observe::NonfiniteBlock> kNonfinite = {
+    {.block = kSampleBlock, .entries = 5}};
 
 inline ValidationRecord sample_validation() {
   return {.step = 7,
