@@ -155,7 +155,7 @@ train() {  # TOPOLOGY SEED
       return 0
       ;;
     2)
-      ! grep -q 'the run was started with' "$log" ||
+      ! grep -q 'the run was started with\|the checkpoint was made with' "$log" ||
         say "(runs of another configuration can be moved aside: deploy/quickstart.sh --anew)"
       ;;
     *) tail -n 20 "$log" >&2 ;;

@@ -8,14 +8,23 @@
 
 namespace fathom::launcher {
 
-std::string provenance_json(const Config& config, const data::PreparedData& data,
-                            const std::string& numerics, int ranks, const std::string& counters) {
-  const nlohmann::json json = {
-      {"config", to_yaml(config)}, {"config_hash", config_hash(config)},
-      {"data", data.content_hash}, {"tokenizer", xxh3_128(data.tokenizer->bytes())},
-      {"version", version()},      {"commit", commit()},
-      {"numerics", numerics},      {"ranks", ranks},
-      {"counters", counters}};
+std::string provenance_json(const Config& config, const std::vector<ConfigChange>& changes,
+                            const data::PreparedData& data, const std::string& numerics, int ranks,
+                            const std::string& counters) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ConfigChange& c : changes)
+    list.push_back({{"step", c.step}, {"key", c.key}, {"from", c.old_value}, {"to", c.new_value}});
+  const nlohmann::json json = {{"config", to_yaml(config)},
+                               {"config_hash", config_hash(config)},
+                               {"data", data.content_hash},
+                               {"tokenizer", xxh3_128(data.tokenizer->bytes())},
+                               {"training_tokens", data.train.hash()},
+                               {"version", version()},
+                               {"commit", commit()},
+                               {"numerics", numerics},
+                               {"ranks", ranks},
+                               {"counters", counters},
+                               {"changes", list}};
   return json.dump();
 }
 
@@ -23,6 +32,19 @@ std::string provenance_text(const std::string& text, const std::string& key) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains(key) || !json[key].is_string()) return {};
   return json[key].get<std::string>();
+}
+
+std::vector<ConfigChange> provenance_changes(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  std::vector<ConfigChange> changes;
+  if (!json.is_object() || !json.contains("changes") || !json["changes"].is_array()) return changes;
+  for (const nlohmann::json& c : json["changes"])
+    if (c.is_object())
+      changes.push_back({.step = c.value("step", int64_t{0}),
+                         .key = c.value("key", ""),
+                         .old_value = c.value("from", ""),
+                         .new_value = c.value("to", "")});
+  return changes;
 }
 
 }  // namespace fathom::launcher

@@ -15,6 +15,13 @@ struct BatchPosition {
   int64_t batch = 0;  // of the epoch
 };
 
+// The same share of the epoch where it has another number of batches, rounded down to a whole one.
+// `batch_count` and `new_batch_count` are at least 1, and position.batch is below the first.
+[[nodiscard]] inline BatchPosition at_same_share(const BatchPosition& position, int64_t batch_count,
+                                                 int64_t new_batch_count) {
+  return {position.epoch, position.batch * new_batch_count / batch_count};
+}
+
 class BatchSequence {
  public:
   // `lengths` outlives it. Errors as EpochPlan, at the first use.

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "launcher/config/load.h"
+#include "launcher/config/resume_rules.h"
 #include "launcher/signals.h"
 #include "launcher/train/training_run.h"
 
@@ -15,6 +16,8 @@ CommandOptions add_train(CommandOptions root, TrainCommand& command) {
   own.option("--resume", command.options.resume, "auto, never, require, or a checkpoint's path");
   own.option("--init-from", command.options.init_from,
              "Start a new run from the weights of this checkpoint");
+  own.option("--allow-change", command.allow_change,
+             "KEY,KEY,...: what is learned may change in these keys on this resume");
   own.flag("--profile", command.options.profile,
            "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
   return own;
@@ -23,7 +26,9 @@ CommandOptions add_train(CommandOptions root, TrainCommand& command) {
 int train(const TrainCommand& command, dist::Session& session) {
   const Config config = load_config(command.config, command.overrides);
   check_complete(config, command.config);
-  TrainingRun run(config, command.options, session.world());
+  RunOptions options = command.options;
+  options.allow_change = parse_allowed_changes(command.allow_change);
+  TrainingRun run(config, options, session.world());
   if (const std::optional<TrainResult> end = run.earlier_end()) return exit_code_of(end->kind);
   run.open();
   install_signal_handlers(Stopping::kBetweenSteps);

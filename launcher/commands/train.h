@@ -13,6 +13,7 @@ namespace fathom::launcher {
 struct TrainCommand {
   std::string config;
   std::vector<std::string> overrides;
+  std::string allow_change;  // KEY,KEY,...
   RunOptions options;
 };
 

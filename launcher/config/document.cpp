@@ -36,8 +36,9 @@ win over the file, and a later word wins over an earlier one:
   `model.topology=pre-ln` options that only another topology has.
 - Limits: 1 MiB, 32 levels, one document; no anchors, aliases or tags.
 
-The last column says whether the key may change when a run is resumed. Another changed key is an
-error that names both values.
+The last column says whether the key may change when a run is resumed: freely, or on request, which is
+`--allow-change KEY,KEY,...`, since it changes what is learned. Another changed key is an error that
+names both values.
 )";
 
 std::string default_of(const Key& key) {
@@ -52,6 +53,18 @@ std::string allowed_of(const Key& key) {
   for (const NotAvailable& missing : key.not_available)
     text += "; " + missing.value + " is not available";
   return text;
+}
+
+const char* resume_of(const Key& key) {
+  switch (key.may_change) {
+    case MayChange::kFreely:
+      return "may change";
+    case MayChange::kOnRequest:
+      return "on request";
+    case MayChange::kNever:
+      break;
+  }
+  return "fixed";
 }
 
 std::string cell(std::string text) {
@@ -84,9 +97,8 @@ std::string keys_as_markdown() {
       section = section_of(key.name);
       out += fmt::format("\n## {}\n\n{}|---|---|---|---|---|---|\n", section, kHeader);
     }
-    const bool is_free = key.may_change == MayChange::kFreely;
     out += fmt::format("| `{}` | {} | `{}` | {} | {} | {} |\n", key.name, key.type, default_of(key),
-                       cell(allowed_of(key)), cell(key.meaning), is_free ? "may change" : "fixed");
+                       cell(allowed_of(key)), cell(key.meaning), resume_of(key));
   }
   return out;
 }

@@ -17,7 +17,7 @@ namespace fathom::launcher {
 // May a key change when a run is resumed?
 enum class MayChange {
   kFreely,
-  kOnRequest,  // it changes what is learned; there is no way to request it yet, so it may not
+  kOnRequest,  // it changes what is learned: only where --allow-change names it
   kNever,      // the shape of the model, the training text
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
 #include "core/base/hash.h"
 #include "launcher/config/schema.h"
 
@@ -39,19 +38,6 @@ std::vector<Difference> differences(const Config& old_config, const Config& new_
     found.push_back({key.name, before.value_or("unset"), after.value_or("unset")});
   }
   return found;
-}
-
-void check_resume(const Config& old_config, const Config& new_config) {
-  const optim::Schedule schedule = old_config.optimizer.schedule;
-  const bool ends = schedule == optim::Schedule::kCosine || schedule == optim::Schedule::kLinear;
-  require(!ends || old_config.train.max_steps == new_config.train.max_steps,
-          "resume: train.max_steps: got ", new_config.train.max_steps,
-          ", but the run was started with ", old_config.train.max_steps,
-          " and its optimizer.schedule ends there; put it back, or start a new run");
-  for (const auto& [key, old_value, new_value] : differences(old_config, new_config))
-    require(find_key(key)->may_change == MayChange::kFreely, "resume: ", key, ": got ", new_value,
-            ", but the run was started with ", old_value,
-            "; put it back, or start a new run in another run.directory");
 }
 
 }  // namespace fathom::launcher

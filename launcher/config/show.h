@@ -23,7 +23,4 @@ struct Difference {
 [[nodiscard]] std::vector<Difference> differences(const Config& old_config,
                                                   const Config& new_config);
 
-// Throws InvalidArgument naming the first key that changed and may not, with both values.
-void check_resume(const Config& old_config, const Config& new_config);
-
 }  // namespace fathom::launcher

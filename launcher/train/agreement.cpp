@@ -1,5 +1,7 @@
 #include "launcher/train/agreement.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "dist/agreement.h"
@@ -20,8 +22,34 @@ void check_ranks_agree(const Config& config, const data::PreparedData& data,
                                 {"data", data.content_hash}});
 }
 
-void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data) {
-  const std::string old = provenance_text(checkpoint.manifest().provenance, "data");
+namespace {
+
+void check_same_training_text(const checkpoint::Manifest& manifest,
+                              const data::PreparedData& data) {
+  const std::string old = provenance_text(manifest.provenance, "training_tokens");
+  require<DataError>(!old.empty(),
+                     "data: the checkpoint is of a version that did not record which text it was "
+                     "trained on; resume it unchanged to its next save, then with the change");
+  const bool is_same =
+      old == data.train.hash() &&
+      provenance_text(manifest.provenance, "tokenizer") == xxh3_128(data.tokenizer->bytes());
+  require<DataError>(is_same, "data: the tokens of train are ", data.train.hash(),
+                     ", but the run was started with ", old,
+                     ": the texts have changed; put them back, or start a new run in another "
+                     "run.directory");
+}
+
+}  // namespace
+
+void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data,
+                     const std::vector<ConfigChange>& changes) {
+  const checkpoint::Manifest& manifest = checkpoint.manifest();
+  const bool has_other_texts =
+      std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& c) {
+        return c.step == manifest.step && (c.key == "data.valid" || c.key == "data.test");
+      });
+  if (has_other_texts) return check_same_training_text(manifest, data);
+  const std::string old = provenance_text(manifest.provenance, "data");
   require<DataError>(old.empty() || old == data.content_hash,
                      "data: the tokens of train, valid and test are ", data.content_hash,
                      ", but the run was started with ", old,

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/base/clock.h"
+#include "launcher/train/config_changes.h"
 #include "launcher/train/validation_figures.h"
 
 namespace fathom::launcher {
@@ -28,11 +29,17 @@ HistorySink::HistorySink(const std::filesystem::path& run, int64_t resumed_from)
 }
 
 void HistorySink::started(const RunStart& s) {
-  if (s.is_resumed)
-    event("resumed", {{"step", s.step}, {"from", s.from}, {"attempt", s.attempt}});
-  else
+  if (s.is_resumed) {
+    Object fields = {{"step", s.step}, {"from", s.from}, {"attempt", s.attempt}};
+    std::vector<ConfigChange> now;
+    std::copy_if(s.changes.begin(), s.changes.end(), std::back_inserter(now),
+                 [&](const ConfigChange& change) { return change.step == s.step; });
+    if (!now.empty()) fields.emplace_back("changes", as_json(now));
+    event("resumed", std::move(fields));
+  } else {
     event("started",
           {{"step", s.step}, {"ranks", s.ranks}, {"run_id", s.run_id}, {"init_from", s.init_from}});
+  }
 }
 
 void HistorySink::step_done(const StepRecord& r) {

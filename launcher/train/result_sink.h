@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "launcher/train/run_observer.h"
 
@@ -11,10 +12,12 @@ class ResultSink final : public RunObserver {
  public:
   explicit ResultSink(const std::filesystem::path& run);  // removes the file of an earlier attempt
 
+  void started(const RunStart& start) override;
   void finished(const RunEnd& end) override;
 
  private:
   std::filesystem::path path_;
+  std::vector<ConfigChange> changes_;
 };
 
 }  // namespace fathom::launcher

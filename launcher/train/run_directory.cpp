@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "launcher/config/load.h"
+#include "launcher/config/resume_rules.h"
 #include "launcher/config/show.h"
 #include "launcher/provenance.h"
 
@@ -65,15 +66,28 @@ std::optional<checkpoint::Checkpoint> find_checkpoint(const Config& config, cons
   return checkpoint::open_checkpoint(mode);
 }
 
-// The run's identity goes on with it.
-void continue_run(const Config& config, Resume& resume) {
+Config config_of_checkpoint(const std::string& text, const Config& config) {
+  return parse_config(text, "the checkpoint's config", config.run.name);
+}
+
+// The run's identity goes on with it, and what was changed on the way. Returns the config that the
+// checkpoint was made with, as text.
+std::string continue_run(const Config& config, const RunOptions& options, Resume& resume,
+                         const monitoring::Log& log) {
   const checkpoint::Manifest& manifest = resume.checkpoint->manifest();
   const std::string old = provenance_text(manifest.provenance, "config");
   require<CheckpointError>(!old.empty(), resume.checkpoint->path().string(),
                            ": carries no config; was it written by another program?");
-  check_resume(parse_config(old, "the checkpoint's config", config.run.name), config);
+  resume.changes = provenance_changes(manifest.provenance);
+  for (const auto& [key, old_value, new_value] :
+       check_resume(config_of_checkpoint(old, config), config, options.allow_change)) {
+    log.info(join(key, ": ", old_value, " up to step ", manifest.step, ", ", new_value,
+                  " from there on, as --allow-change says"));
+    resume.changes.push_back({manifest.step, key, old_value, new_value});
+  }
   resume.run_id = manifest.run_id;
   resume.attempt = manifest.attempt + 1;
+  return old;
 }
 
 }  // namespace
@@ -89,18 +103,21 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
   return run;
 }
 
-Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
+Resume decide_resume(const Config& config, const RunOptions& options, RunDirectory& run,
                      dist::Communicator& group, const monitoring::Log& log) {
   Resume resume;
+  std::string before;
   if (group.rank() == 0) {
-    resume.checkpoint = find_checkpoint(config, mode, run, resume.rejected, log);
+    resume.checkpoint = find_checkpoint(config, options.resume, run, resume.rejected, log);
     if (resume.checkpoint)
-      continue_run(config, resume);
+      before = continue_run(config, options, resume, log);
     else
       resume.run_id = new_run_id();
   }
   resume.resumes = group.all_reduce_max(resume.checkpoint.has_value()) == 1;
   group.broadcast(resume.run_id, 0);
+  group.broadcast(before, 0);
+  if (resume.resumes) resume.before = config_of_checkpoint(before, config);
   resume.attempt = group.all_reduce_max(resume.attempt);
   return resume;
 }

@@ -5,12 +5,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/directory.h"
 #include "checkpoint/run_lock.h"
 #include "core/data/prepare.h"
 #include "dist/communicator.h"
 #include "launcher/config/config.h"
+#include "launcher/provenance.h"
+#include "launcher/train/run_options.h"
 #include "monitoring/log.h"
 
 namespace fathom::launcher {
@@ -24,6 +27,8 @@ struct RunDirectory {
 struct Resume {
   std::optional<checkpoint::Checkpoint> checkpoint;  // on rank 0, when the run goes on
   bool resumes = false;                              // the same on every rank
+  std::optional<Config> before;                      // of the checkpoint, on every rank
+  std::vector<ConfigChange> changes;  // on rank 0: by every resume so far; of this one, its step
   std::string run_id;
   int64_t attempt = 1;
   int64_t rejected = 0;  // newer checkpoints that were not valid
@@ -34,11 +39,12 @@ struct Resume {
 [[nodiscard]] RunDirectory open_run_directory(const Config& config, int rank,
                                               const monitoring::Log& log);
 
-// `mode`: auto, never, require, or a path. Collective. CheckpointError (exit 4) when there are only
-// invalid checkpoints, or none and `require`; InvalidArgument for `never` in a used directory and
-// for a config that a resume may not change.
-[[nodiscard]] Resume decide_resume(const Config& config, const std::string& mode, RunDirectory& run,
-                                   dist::Communicator& group, const monitoring::Log& log);
+// Collective. CheckpointError (exit 4) when there are only invalid checkpoints, or none and
+// `--resume require`; InvalidArgument for `never` in a used directory and for a config that this
+// resume may not change.
+[[nodiscard]] Resume decide_resume(const Config& config, const RunOptions& options,
+                                   RunDirectory& run, dist::Communicator& group,
+                                   const monitoring::Log& log);
 
 // Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
 // resume does not jump to them. Call it once nothing can refuse the run any more.

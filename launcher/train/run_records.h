@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launcher/evaluation.h"
+#include "launcher/provenance.h"
 #include "launcher/train/gradient_step.h"
 
 namespace fathom::launcher {
@@ -19,9 +20,11 @@ struct RunStart {
   int ranks = 1;
   int64_t attempt = 1;
   std::string run_id;
-  std::string init_from;                   // whose weights a new run begins with; empty: its own
-  std::string from;                        // the checkpoint of a resume
-  std::string counters;                    // kept with that checkpoint; empty: none
+  std::string init_from;  // whose weights a new run begins with; empty: its own
+  std::string from;       // the checkpoint of a resume
+  std::string counters;   // kept with that checkpoint; empty: none
+  // By every resume so far; those of this one have its step.
+  std::vector<ConfigChange> changes = {};
   int64_t rejected = 0;                    // checkpoints found damaged and passed over
   std::map<std::string, int64_t> dropped;  // pairs left out of training, by reason
 };

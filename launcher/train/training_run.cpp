@@ -77,6 +77,18 @@ StepOptions step_options(const Config& c, const Sharding& sharding, int group_si
           .seed = c.run.seed};
 }
 
+// Where the run goes on in the epoch: batches of another size are another number of them.
+data::BatchPosition position_in(const Config& config, const Config& before,
+                                const data::PreparedData& data, const data::BatchPosition& next) {
+  const data::PairLengths lengths = data.train.lengths();
+  const auto batches = [&](const Config& c) {
+    return data::EpochPlan(lengths, c.batch, c.run.seed, next.epoch).batch_count();
+  };
+  const bool is_same =
+      config.batch.tokens == before.batch.tokens && config.run.seed == before.run.seed;
+  return is_same ? next : data::at_same_share(next, batches(before), batches(config));
+}
+
 RunStart start_of(const Resume& resume, const data::PreparedData& data,
                   const std::string& init_from, int64_t step, int ranks) {
   RunStart start{.step = step,
@@ -87,6 +99,7 @@ RunStart start_of(const Resume& resume, const data::PreparedData& data,
                  .init_from = init_from,
                  .from = {},
                  .counters = {},
+                 .changes = resume.changes,
                  .rejected = resume.rejected,
                  .dropped = {}};
   if (resume.checkpoint) {
@@ -107,9 +120,9 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
       watchdog_(make_watchdog(config_, group)),
       set_up_(std::in_place, watchdog_, "set-up", section_limit(config_, std::chrono::hours(6))),
       directory_(open_run_directory(config_, group.rank(), log_)),
-      resume_(decide_resume(config_, options.resume, directory_, group, log_)),
+      resume_(decide_resume(config_, options, directory_, group, log_)),
       data_(prepare_data(config_, group, log_)) {
-  if (resume_.checkpoint) check_same_data(*resume_.checkpoint, data_);
+  if (resume_.checkpoint) check_same_data(*resume_.checkpoint, data_, resume_.changes);
   device_ = make_device(config_);
   if (resume_.checkpoint) check_same_numerics(*resume_.checkpoint, device_->numerics(), log_);
   check_ranks_agree(config_, data_, device_->numerics(), group);
@@ -127,6 +140,7 @@ void TrainingRun::fill_model() {
     const auto& checkpoint = resume_.checkpoint;
     load_state(checkpoint ? &*checkpoint : nullptr, *model_, *adam_, *sharding_, state_, group_);
     model_->set_update(state_.step);
+    state_.next = position_in(config_, *resume_.before, data_, state_.next);
     return;
   }
   model_->initialise(config_.run.seed);
@@ -205,8 +219,8 @@ void TrainingRun::make_loop() {
                   .observer = sinks_->observer(),
                   .provenance =
                       [this] {
-                        return provenance_json(config_, data_, device_->numerics(), group_.size(),
-                                               sinks_->counters());
+                        return provenance_json(config_, resume_.changes, data_, device_->numerics(),
+                                               group_.size(), sinks_->counters());
                       },
                   .run_id = resume_.run_id,
                   .attempt = resume_.attempt},

@@ -193,6 +193,21 @@ class Data(Errors):
 
 
 class Ranks(Errors):
+    def test_a_lone_rank_ends_as_a_process_without_mpirun(self):
+        run = self.run_directory("trained")
+        self.train(run, "train.max_steps=2")
+        for code, words in (
+                (2, ("train", self.config, "model.width=15")),
+                (2, ("train", self.config, f"run.directory={run.path}", "model.width=32")),
+                (3, ("train", self.config, "data.train=gone")),
+                (4, ("train", self.config, "--resume", "gone")),
+                (4, ("evaluate", "gone"))):
+            with self.subTest(words=words):
+                cause = self.fathom(*words, code=code).last_line()
+                self.assertTrue(cause.startswith("fathom: "), cause)
+                result = self.fathom(*words, ranks=1, code=code)
+                self.assertIn(cause, result.stderr.splitlines())
+
     def test_more_ranks_than_shards(self):
         result = self.train(self.run_directory("run"), "batch.shards=2", ranks=3, code=2)
         self.assertRegex(result.stderr, r"batch\.shards: 2 .* 3 ranks")
@@ -395,12 +410,13 @@ class NothingIsLost(Errors):
         shutil.copy(runs[1].path / "tokenizer.model", runs[0].path / "tokenizer.model")
         self.refuse(3, "tokenizer.model", "trained with", command=("translate", runs[0].path))
 
-    def test_a_schedule_that_ends_at_max_steps_cannot_be_prolonged(self):
+    def test_a_schedule_that_ends_at_max_steps_is_not_prolonged_unasked(self):
         for schedule in ("cosine", "linear"):
             run = self.run_directory(schedule)
             how = (f"optimizer.schedule={schedule}", "optimizer.warmup_steps=2")
             self.train(run, *how, "train.max_steps=4")
-            self.refuse_training(2, "train.max_steps", "got 8", "with 4", run=run,
+            self.refuse_training(2, "train.max_steps", "got 8", "with 4",
+                                 "--allow-change train.max_steps", run=run,
                                  overrides=(*how, "train.max_steps=8"))
 
     def test_the_best_validation_is_kept(self):

@@ -211,6 +211,27 @@ class Bf16(fathom.TestCase):
                            first.path)
                 self.assertLess(second.losses()[0], first.losses()[0] - 0.05)
 
+    def test_a_run_goes_on_from_fp32_and_to_fp32(self):
+        reference = ("train.device=reference", "train.max_steps=8")
+        for before, after in (("fp32", "bf16"), ("bf16", "fp32")):
+            golden = None
+            for ranks, shards in ((1, "false"), (2, "true"), (3, "false"), (3, "true")):
+                with self.subTest(before=before, ranks=ranks, shard_optimizer=shards):
+                    run = self.run_directory(f"{before}-{ranks}-{shards}")
+                    options = (*reference, f"dist.shard_optimizer={shards}")
+                    self.train(run, *options, f"train.precision={before}", "train.max_steps=3",
+                               ranks=ranks)
+                    refused = self.train(run, *options, f"train.precision={after}", ranks=ranks,
+                                         code=2)
+                    self.assertIn("--allow-change train.precision", refused.stderr)
+                    self.train(run, *options, f"train.precision={after}", "--allow-change",
+                               "train.precision", ranks=ranks)
+                    golden = golden or run
+                    self.assert_same_run(golden, run)
+                    changed = [event["changes"] for event in run.events() if "changes" in event]
+                    self.assertEqual(changed, [[{"step": 3, "key": "train.precision",
+                                                 "from": before, "to": after}]])
+
     def test_its_losses_are_near_those_of_fp32(self):
         rough, exact = self.run_directory("bf16"), self.run_directory("fp32")
         self.train(rough, *self.OPTIONS)

@@ -106,7 +106,7 @@ class Resume(Interrupted):
                 ("train.validate_every=9", "train.validate_every", "9", "10")):
             with self.subTest(key=key):
                 line = self.train(run, "train.max_steps=6", override, code=2).last_line()
-                self.assertRegex(line, re.escape(key) + rf": got {new}\b.*started with {old}\b")
+                self.assertRegex(line, re.escape(key) + rf": got {new}\b.*made with {old}\b")
         self.to_the_end(run)
         self.assert_golden(run)
 

@@ -116,6 +116,22 @@ TEST(TokensOf, CountsBothSidesOfTheShardsInTheRangeAlone) {
   EXPECT_EQ(tokens_of(batch, ten_each(), 2, 2), 0);
 }
 
+TEST(BatchPosition, KeepsItsShareOfAnEpochOfOtherBatches) {
+  const auto moved = [](int64_t batch, int64_t count, int64_t new_count) {
+    const BatchPosition position = at_same_share({3, batch}, count, new_count);
+    EXPECT_EQ(position.epoch, 3);
+    return position.batch;
+  };
+  EXPECT_EQ(moved(0, 10, 20), 0);
+  EXPECT_EQ(moved(5, 10, 20), 10);
+  EXPECT_EQ(moved(9, 10, 5), 4);
+  EXPECT_EQ(moved(9, 10, 1), 0);
+  for (int64_t batch = 0; batch < 7; ++batch) {
+    EXPECT_EQ(moved(batch, 7, 7), batch);
+    for (int64_t count = 1; count < 20; ++count) EXPECT_LT(moved(batch, 7, count), count);
+  }
+}
+
 TEST(BatchSequence, GoesThroughEveryEpochAndSeeksAnywhere) {
   const PairLengths lengths = ten_each();
   const BatchConfig config = {.tokens = 30, .micro_tokens = 30, .shards = 2};

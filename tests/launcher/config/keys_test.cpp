@@ -9,6 +9,7 @@
 
 #include "core/topology/registry.h"
 #include "launcher/config/document.h"
+#include "launcher/config/resume_rules.h"
 #include "launcher/config/schema.h"
 #include "launcher/config/show.h"
 #include "tests/launcher/config/support.h"
@@ -163,26 +164,35 @@ TEST_P(EveryKey, DocumentsItsDefaultAndWhetherItMayChange) {
   if (key_.name == "run.name") default_value = "name of the file";
   if (key_.name == "run.directory") default_value = "runs/NAME";
   EXPECT_TRUE(line.starts_with(default_value + "` | ")) << line;
-  EXPECT_TRUE(
-      line.ends_with(key_.may_change == MayChange::kFreely ? "| may change |" : "| fixed |"))
-      << line;
+  const std::map<MayChange, std::string> resume = {{MayChange::kFreely, "| may change |"},
+                                                   {MayChange::kOnRequest, "| on request |"},
+                                                   {MayChange::kNever, "| fixed |"}};
+  EXPECT_TRUE(line.ends_with(resume.at(key_.may_change))) << line;
 }
 
-TEST_P(EveryKey, IsRefusedOnAResumeUnlessItMayChangeFreely) {
-  const auto resume = [&]() -> std::string {
+// And what a refusal advises is accepted.
+TEST_P(EveryKey, IsRefusedOnAResumeUnlessItMayChange) {
+  const auto resume = [&](const std::string& allowed) -> std::string {
     try {
-      check_resume(before(), after());
+      (void)check_resume(before(), after(), parse_allowed_changes(allowed));
       return "accepted";
     } catch (const InvalidArgument& e) {
       return e.what();
     }
   };
   if (key_.may_change == MayChange::kFreely) {
-    EXPECT_EQ(resume(), "accepted");
-  } else {
-    const std::string changed = key_.name == "model.depth" ? "model." : key_.name;
-    EXPECT_TRUE(resume().starts_with("resume: " + changed)) << resume();
+    EXPECT_EQ(resume(""), "accepted");
+    return;
   }
+  const std::string changed = key_.name == "model.depth" ? "model." : key_.name;
+  const std::string refusal = resume(""), option = "--allow-change ";
+  EXPECT_TRUE(refusal.starts_with("resume: " + changed)) << refusal;
+  const size_t advice = refusal.find(option);
+  ASSERT_EQ(advice != refusal.npos, key_.may_change == MayChange::kOnRequest) << refusal;
+  if (advice != refusal.npos)
+    EXPECT_EQ(resume(refusal.substr(advice + option.size())), "accepted");
+  else
+    EXPECT_THROW((void)parse_allowed_changes(key_.name), InvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryKey, ::testing::ValuesIn(names()), [](const auto& test) {

@@ -242,27 +242,6 @@ TEST(Differences, NameKeyAndBothValuesInTheOrderOfTheTable) {
   EXPECT_EQ(found[2].new_value, "1");
 }
 
-TEST(Resume, NamesTheFirstChangedKeyAndBothValues) {
-  const Config before = parse("");
-  check_resume(before, parse("", {"train.max_steps=9000", "dist.overlap=off", "run.directory=b",
-                                  "checkpoint.keep_last=9", "monitoring.listen=off"}));
-  const auto said = [&](const std::vector<std::string>& changes) -> std::string {
-    try {
-      check_resume(before, parse("", changes));
-      return "accepted";
-    } catch (const InvalidArgument& e) {
-      return e.what();
-    }
-  };
-  const std::string remedy = "; put it back, or start a new run in another run.directory";
-  EXPECT_EQ(said({"optimizer.learning_rate=0.001", "model.width=512", "train.max_steps=7"}),
-            "resume: model.width: got 512, but the run was started with 256" + remedy);
-  EXPECT_EQ(said({"dist.reduction=fast"}),
-            "resume: dist.reduction: got fast, but the run was started with tree" + remedy);
-  EXPECT_EQ(said({"model.topology=pre-ln"}),
-            "resume: model.topology: got pre-ln, but the run was started with residual" + remedy);
-}
-
 class CommaDecimals : public std::numpunct<char> {
  protected:
   char do_decimal_point() const override { return ','; }

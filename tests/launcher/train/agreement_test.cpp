@@ -1,11 +1,15 @@
 #include "launcher/train/agreement.h"
 
 #include <functional>
+#include <memory>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/core/data/data_support.h"
 #include "tests/launcher/train/training_support.h"
 #include "tests/launcher/train/written_state.h"
 #include "tests/support/expect_error.h"
@@ -53,6 +57,13 @@ TEST(CheckRanksAgree, RefusesAnotherConfigDataOrNumericsByName) {
   }));
 }
 
+std::shared_ptr<const data::Tokenizer> small_tokenizer() {
+  std::vector<std::string> text;
+  for (int i = 0; i < 40; ++i) text.push_back(data::testing::sentence(i, false));
+  return std::make_shared<data::Tokenizer>(
+      data::Tokenizer::train(text, text, data::TokenizerKind::kBpe, 60));
+}
+
 class CheckSame : public ::testing::Test {
  protected:
   [[nodiscard]] checkpoint::Checkpoint made_with(const nlohmann::json& provenance) const {
@@ -66,13 +77,37 @@ class CheckSame : public ::testing::Test {
 };
 
 TEST_F(CheckSame, RefusesTextsThatHaveChanged) {
-  EXPECT_NO_THROW(check_same_data(made_with({{"data", "tokens"}}), data_));
-  EXPECT_NO_THROW(check_same_data(made_with({{"version", "none of data"}}), data_));
+  EXPECT_NO_THROW(check_same_data(made_with({{"data", "tokens"}}), data_, {}));
+  EXPECT_NO_THROW(check_same_data(made_with({{"version", "none of data"}}), data_, {}));
   EXPECT_TRUE(throws_with<DataError>(
       "data: the tokens of train, valid and test are tokens, but the run was started with others",
       [&] {
-        check_same_data(made_with({{"data", "others"}}), data_);
+        check_same_data(made_with({{"data", "others"}}), data_, {});
       }));
+}
+
+TEST_F(CheckSame, AsksForTheTrainingTextAloneWhereAnotherOneWasAllowed) {
+  data_.tokenizer = small_tokenizer();
+  const nlohmann::json made = {{"data", "others"},
+                               {"tokenizer", xxh3_128(data_.tokenizer->bytes())},
+                               {"training_tokens", data_.train.hash()}};
+  for (const std::string key : {"data.valid", "data.test"}) {
+    const std::vector<ConfigChange> changes = {{0, key, "a", "b"}};
+    EXPECT_NO_THROW(check_same_data(made_with(made), data_, changes));
+    for (const char* part : {"tokenizer", "training_tokens"}) {
+      nlohmann::json other = made;
+      other[part] = "others";
+      EXPECT_TRUE(throws_with<DataError>("data: the tokens of train are ", [&] {
+        check_same_data(made_with(other), data_, changes);
+      }));
+    }
+    EXPECT_TRUE(throws_with<DataError>("resume it unchanged to its next save", [&] {
+      check_same_data(made_with({{"data", "others"}}), data_, changes);
+    }));
+    // A change that an earlier resume made is part of the checkpoint's own data.
+    EXPECT_THROW(check_same_data(made_with(made), data_, {{-1, key, "a", "b"}}), DataError);
+  }
+  EXPECT_THROW(check_same_data(made_with(made), data_, {{0, "run.seed", "1", "2"}}), DataError);
 }
 
 TEST_F(CheckSame, WarnsOfOtherNumerics) {

@@ -101,6 +101,21 @@ TEST(HistorySink, SaysFromWhereARunWasResumed) {
               HasSubstr(R"("step":20,"from":"checkpoints/step-20","attempt":3})"));
 }
 
+TEST(HistorySink, SaysWhatAResumeChanged) {
+  const TemporaryDirectory run;
+  HistorySink sink(run.path(), 20);
+  RunStart start = sample_start();
+  start.is_resumed = true;
+  start.step = 20;
+  start.changes = {{10, "run.seed", "1", "2"}, {20, "train.precision", "fp32", "bf16"}};
+
+  sink.started(start);
+
+  EXPECT_THAT(
+      read_text(run / "events.jsonl"),
+      HasSubstr(R"("changes":[{"step":20,"key":"train.precision","from":"fp32","to":"bf16"}]})"));
+}
+
 TEST(HistorySink, RewindsStepsAndLayersOnAResume) {
   const TemporaryDirectory run;
   HistorySink(run.path(), -1).step_done(sample_step());

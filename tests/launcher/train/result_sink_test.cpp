@@ -38,6 +38,22 @@ TEST(ResultSink, LeavesOutWhatTheRunDoesNotHave) {
   EXPECT_TRUE(read_text(run / "result.json").ends_with("\"step\":7}\n"));
 }
 
+TEST(ResultSink, SaysWhatEveryResumeChanged) {
+  const TemporaryDirectory run;
+  ResultSink sink(run.path());
+  RunStart start = sample_start();
+  start.step = 20;
+  start.changes = {{10, "run.seed", "1", "2"}, {20, "train.precision", "fp32", "bf16"}};
+
+  sink.started(start);
+  sink.finished(sample_end());
+
+  EXPECT_TRUE(read_text(run / "result.json")
+                  .ends_with(R"("changes":[{"step":10,"key":"run.seed","from":"1","to":"2"},)"
+                             R"({"step":20,"key":"train.precision","from":"fp32","to":"bf16"}]})"
+                             "\n"));
+}
+
 TEST(ResultSink, RemovesTheFileOfAnEarlierAttempt) {
   const TemporaryDirectory run;
   support::write_text(run / "result.json", "{}");

@@ -42,7 +42,11 @@ class RunDirectoryTest : public ::testing::Test {
     std::vector<float> weights(1000, float(step));
     archive.array("model/weight", std::vector<int64_t>{1000}, std::span(weights));
     (void)run.checkpoints->save(
-        archive, save_info(step, nlohmann::json{{"config", to_yaml(config_)}}.dump()), retention);
+        archive,
+        save_info(
+            step,
+            nlohmann::json{{"config", to_yaml(config_)}, {"changes", earlier_changes_}}.dump()),
+        retention);
   }
   [[nodiscard]] std::filesystem::path step(int64_t number) const {
     return directory_ / "run" / "checkpoints" / checkpoint::step_name(number);
@@ -57,17 +61,19 @@ class RunDirectoryTest : public ::testing::Test {
   }
 
   // On one rank, whose directory is closed again.
-  Resume decide(const std::string& mode) {
+  Resume decide(const std::string& mode, const std::vector<std::string>& allow_change = {}) {
     Resume resume;
     dist::run_ranks(1, [&](dist::Communicator& group) {
       RunDirectory run = open_run_directory(config_, 0, log_);
-      resume = decide_resume(config_, mode, run, group, log_);
+      resume =
+          decide_resume(config_, {.resume = mode, .allow_change = allow_change}, run, group, log_);
     });
     return resume;
   }
 
   support::TemporaryDirectory directory_;
   Config config_;
+  nlohmann::json earlier_changes_ = nlohmann::json::array();
   std::ostringstream said_;
   monitoring::Log log_{{}, said_};
 };
@@ -103,10 +109,11 @@ TEST_F(RunDirectoryTest, GoesOnFromTheNewestCheckpointOnEveryRank) {
     dist::run_ranks(2, [&](dist::Communicator& group) {
       RunDirectory run = open_run_directory(config_, group.rank(), log_);
 
-      const Resume resume = decide_resume(config_, mode, run, group, log_);
+      const Resume resume = decide_resume(config_, {.resume = mode}, run, group, log_);
 
       EXPECT_TRUE(resume.resumes);
       EXPECT_EQ(resume.run_id, "earlier");
+      EXPECT_TRUE(resume.before.has_value());
       EXPECT_EQ(resume.attempt, 5);
       EXPECT_EQ(resume.rejected, 0);
       ASSERT_EQ(resume.checkpoint.has_value(), group.rank() == 0);
@@ -120,7 +127,7 @@ TEST_F(RunDirectoryTest, GivesEveryRankTheNewRunsIdentity) {
   std::vector<std::string> ids(3);
   dist::run_ranks(3, [&](dist::Communicator& group) {
     RunDirectory run = open_run_directory(config_, group.rank(), log_);
-    ids[size_t(group.rank())] = decide_resume(config_, "auto", run, group, log_).run_id;
+    ids[size_t(group.rank())] = decide_resume(config_, {.resume = "auto"}, run, group, log_).run_id;
   });
 
   EXPECT_THAT(ids[0], SizeIs(16));
@@ -158,7 +165,7 @@ TEST_F(RunDirectoryTest, GoesOnFromAnOlderCheckpointThatIsChosen) {
   for (const int64_t number : {10, 20, 30}) save(number);
   dist::run_ranks(1, [&](dist::Communicator& group) {
     RunDirectory run = open_run_directory(config_, 0, log_);
-    const Resume resume = decide_resume(config_, step(20), run, group, log_);
+    const Resume resume = decide_resume(config_, {.resume = step(20)}, run, group, log_);
     EXPECT_EQ(resume.checkpoint->manifest().step, 20);
     EXPECT_THAT(steps(), ElementsAre("step-00000010", "step-00000020", "step-00000030"));
 
@@ -175,7 +182,7 @@ TEST_F(RunDirectoryTest, PassesADamagedCheckpointOver) {
   dist::run_ranks(1, [&](dist::Communicator& group) {
     RunDirectory run = open_run_directory(config_, 0, log_);
 
-    const Resume resume = decide_resume(config_, "auto", run, group, log_);
+    const Resume resume = decide_resume(config_, {.resume = "auto"}, run, group, log_);
 
     EXPECT_EQ(resume.checkpoint->manifest().step, 20);
     EXPECT_EQ(resume.rejected, 1);
@@ -201,6 +208,30 @@ TEST_F(RunDirectoryTest, RefusesAConfigThatAResumeMayNotChange) {
   EXPECT_TRUE(decide("auto").resumes);
   config_.model.width *= 2;
   EXPECT_TRUE(throws_with<InvalidArgument>("model.width", [&] { (void)decide("auto"); }));
+}
+
+TEST_F(RunDirectoryTest, TakesAChangeThatIsAskedForAndKeepsTheEarlierOnes) {
+  earlier_changes_ = {{{"step", 3}, {"key", "model.dropout"}, {"from", "0.1"}, {"to", "0.3"}}};
+  save(10);
+  const Config before = config_;
+  config_.run.seed = 7;
+  EXPECT_TRUE(
+      throws_with<InvalidArgument>("--allow-change run.seed", [&] { (void)decide("auto"); }));
+
+  const Resume resume = decide("auto", {"run.seed"});
+
+  ASSERT_TRUE(resume.before.has_value());
+  EXPECT_THAT(differences(*resume.before, before), IsEmpty());
+  ASSERT_THAT(resume.changes, SizeIs(2));
+  EXPECT_EQ(resume.changes[0].step, 3);
+  EXPECT_EQ(resume.changes[0].key, "model.dropout");
+  EXPECT_EQ(resume.changes[0].old_value, "0.1");
+  EXPECT_EQ(resume.changes[0].new_value, "0.3");
+  EXPECT_EQ(resume.changes[1].step, 10);
+  EXPECT_EQ(resume.changes[1].key, "run.seed");
+  EXPECT_EQ(resume.changes[1].old_value, "1");
+  EXPECT_EQ(resume.changes[1].new_value, "7");
+  EXPECT_THAT(said_.str(), HasSubstr("run.seed: 1 up to step 10, 7 from there on"));
 }
 
 TEST_F(RunDirectoryTest, RefusesACheckpointThatCarriesNoConfig) {

@@ -139,6 +139,64 @@ TEST_F(TrainingRunTest, GoesOnWhereMoreIsAskedFor) {
   EXPECT_THAT(said(), HasSubstr("resumed from step 3, "));
 }
 
+TEST_F(TrainingRunTest, GoesOnInAnotherPrecisionWhereThatIsAllowed) {
+  const auto steps = [&](int last, const std::string& precision, const std::string& run) {
+    return config({join("train.max_steps=", last), "train.precision=" + precision}, run);
+  };
+  const RunOptions allowed = {.allow_change = {"train.precision"}};
+  (void)train(steps(9, "fp32", "plain"));
+  (void)train(steps(3, "fp32", "run"));
+  EXPECT_THROW((void)train(steps(6, "bf16", "run")), InvalidArgument);
+  (void)train(steps(6, "bf16", "run"), allowed);
+  (void)train(steps(7, "bf16", "run"), allowed);  // the same words once more
+  (void)train(steps(9, "fp32", "run"), allowed);
+
+  const auto changes = result().at("changes");
+  EXPECT_EQ(changes.size(), 2u);
+  EXPECT_EQ(
+      changes[0],
+      nlohmann::json({{"step", 3}, {"key", "train.precision"}, {"from", "fp32"}, {"to", "bf16"}}));
+  EXPECT_EQ(changes[1].at("step"), 7);
+  EXPECT_EQ(changes[1].at("to"), "fp32");
+  EXPECT_NE(hashes("run"), hashes("plain"));
+  EXPECT_NEAR(result().at("validation_loss"), result("plain").at("validation_loss"), 0.01);
+}
+
+TEST_F(TrainingRunTest, GoesOnAtTheSameShareOfTheEpochWithOtherBatches) {
+  (void)train(config());
+  const auto next = [&] {
+    const checkpoint::Checkpoint checkpoint = checkpoint::open_checkpoint(directory_ / "run");
+    checkpoint::LoadingArchive archive(checkpoint);
+    TrainState state;
+    state.visit(archive);
+    return state.next;
+  };
+  ASSERT_EQ(next().epoch, 0);
+  ASSERT_EQ(next().batch, 3);
+  const RunOptions allowed = {.allow_change = {"batch.tokens"}};
+
+  // Twice as large, so about half as many: three batches of the old ones are one or two of these.
+  (void)train(config({"train.max_steps=4", "batch.tokens=400"}), allowed);
+
+  EXPECT_EQ(next().epoch, 0);
+  EXPECT_EQ(next().batch, 2);
+}
+
+TEST_F(TrainingRunTest, GoesOnWithAnotherValidationSetWhereThatIsAllowed) {
+  (void)train(config());
+  for (const char* language : {".xx", ".yy"})
+    support::write_text(directory_ / join("other", language),
+                        data::testing::sentences(20, language[1] == 'x'));
+  const std::vector<std::string> change = {"train.max_steps=5",
+                                           "data.valid=" + (directory_ / "other").string()};
+  EXPECT_TRUE(throws_with<InvalidArgument>("data.valid", [&] { (void)train(config(change)); }));
+
+  const Trained trained = train(config(change), {.allow_change = {"data.valid"}});
+
+  EXPECT_EQ(trained.first_step, 3);
+  EXPECT_EQ(train(config(change)).first_step, -1);  // complete, with the texts that it has now
+}
+
 TEST_F(TrainingRunTest, TrainsTheSameBitsOnTwoRanks) {
   (void)train(config({}, "one"));
   (void)train(config({"dist.shard_optimizer=true"}, "two"), {}, 2);
