@@ -2,8 +2,15 @@
 # Installs what is missing, makes one optimised build and runs the quick tests.
 #
 #   deploy/test.sh           install, build, quick tests
-#   deploy/test.sh --all     and: lint, long tests, builds with LTO and at -O0, sanitizers, a sample of
-#                            planted faults, the quickstart with one seed
+#   deploy/test.sh --all     and all of the following
+#   deploy/test.sh PART...   some of them, after an install:
+#       quick         the release build and its quick tests
+#       lint          clang-format, shellcheck, clang-tidy
+#       long          tests that take minutes
+#       builds        with LTO and at -O0
+#       sanitizers    address and undefined behaviour, threads
+#       faults        a sample of planted faults, which tests must catch
+#       quickstart    with one seed
 #
 # Prints how long each part took. The last line is `N passed, N failed`; a part that is no CTest run
 # (a build, a lint pass, the quickstart) counts as one. Exit 0 when nothing failed, else 1.
@@ -104,7 +111,7 @@ lint() {
 
 # What -O2 hides: two types of one name show where the whole program is linked as one, and at -O0,
 # where nothing is inlined away.
-other_builds() {
+builds() {
   check 'link as one program, types compared (lto)' build lto fathom
   if built o0; then
     part 'unit tests at -O0' run_ctest build/o0 -LE '^long$' -E '^system_' || true
@@ -131,16 +138,32 @@ sanitizers() {
   fi
 }
 
-all=no
+quick() {
+  must 'build release' build release
+  part 'quick tests' run_ctest build/release -LE '^long$' || true
+}
+
+long() {
+  must 'build release' build release
+  part 'long tests' run_ctest build/release -L '^long$' || true
+}
+
+faults() { check 'a sample of planted faults' tests/mutation/run.py --sample 5; }
+
+quickstart() { check quickstart deploy/quickstart.sh --seeds 1; }
+
+readonly every_part=(quick lint long builds sanitizers faults quickstart)
+chosen=()
 for argument; do
   case $argument in
-    --all) all=yes ;;
+    --all) chosen=("${every_part[@]}") ;;
+    quick | lint | long | builds | sanitizers | faults | quickstart) chosen+=("$argument") ;;
     -h | --help)
       sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
       exit 0
       ;;
     *)
-      printf 'test: %s is no option; see --help\n' "$argument" >&2
+      printf 'test: %s is no option and no part; see --help\n' "$argument" >&2
       exit 2
       ;;
   esac
@@ -153,16 +176,8 @@ if [[ $(id -u) -eq 0 ]]; then
 fi
 export OMPI_MCA_mpi_yield_when_idle=1
 
+[[ ${#chosen[@]} -gt 0 ]] || chosen=(quick)
 groups=(build test)
-[[ $all == no ]] || groups+=(lint)
+[[ " ${chosen[*]} " != *' lint '* ]] || groups+=(lint)
 must install deploy/install.sh "${groups[@]}"
-must 'build release' build release
-part 'quick tests' run_ctest build/release -LE '^long$' || true
-if [[ $all == yes ]]; then
-  lint
-  part 'long tests' run_ctest build/release -L '^long$' || true
-  other_builds
-  sanitizers
-  check 'a sample of planted faults' tests/mutation/run.py --sample 5
-  check quickstart deploy/quickstart.sh --seeds 1
-fi
+for name in "${chosen[@]}"; do "$name"; done
