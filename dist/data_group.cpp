@@ -8,11 +8,15 @@
 namespace fathom::dist {
 namespace {
 
+void check_alike(const Tensor& t, const Tensor& other) {
+  require(other.is_contiguous() && other.dtype() == t.dtype(), "data group: got ", t, " and ",
+          other, ", expected contiguous tensors of one type");
+}
+
 void check_type(const Tensor& t, const Tensor& other) {
   require(t.is_contiguous() && (t.dtype() == DType::kF32 || t.dtype() == DType::kF64),
           "data group: got ", t, ", expected contiguous f32 or f64");
-  require(other.is_contiguous() && other.dtype() == t.dtype(), "data group: got ", t, " and ",
-          other, ", expected contiguous tensors of one type");
+  check_alike(t, other);
 }
 
 // `whole` has what all counts say together, `part` what this rank's says.
@@ -41,7 +45,10 @@ void DataGroup::reduce_scatter_sum(Context& context, const Tensor& values, Count
 }
 
 void DataGroup::all_gather(Context& context, const Tensor& mine, Counts counts, const Tensor& all) {
-  check_type(mine, all);
+  const bool has_type = mine.dtype() != DType::kI32;
+  require(mine.is_contiguous() && has_type, "data group: got ", mine,
+          ", expected contiguous f32, f64 or bf16");
+  check_alike(mine, all);
   check_parts("all_gather", *this, counts, all, mine);
   do_all_gather(context, mine, counts, all);
 }

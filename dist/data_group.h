@@ -11,8 +11,8 @@
 
 namespace fathom::dist {
 
-// Contiguous tensors of f32 or f64, of one type in each call. InvalidArgument for others and for
-// counts that do not fit them.
+// Contiguous tensors of f32 or f64, in all_gather also of bf16, of one type in each call.
+// InvalidArgument for others and for counts that do not fit them.
 class DataGroup {
  public:
   DataGroup(const DataGroup&) = delete;

@@ -19,6 +19,10 @@ std::span<T> elements(const Tensor& t) {
   return {static_cast<T*>(t.address()), size_t(t.numel())};
 }
 
+std::span<std::byte> bytes_of(const Tensor& t) {
+  return {static_cast<std::byte*>(t.address()), size_t(t.bytes())};
+}
+
 // Until the context comes to the call.
 std::vector<int64_t> copied(Counts counts) { return {counts.begin(), counts.end()}; }
 
@@ -44,10 +48,10 @@ class HostDataGroup final : public DataGroup {
   }
   void do_all_gather(Context& context, const Tensor& mine, Counts counts,
                      const Tensor& all) override {
-    with_type(mine, [&]<class T>(T) {
-      context.call([this, mine, all, n = copied(counts)] {
-        communicator_.all_gather(std::span<const T>(elements<T>(mine)), n, elements<T>(all));
-      });
+    std::vector<int64_t> bytes = copied(counts);
+    for (int64_t& count : bytes) count *= size_of(mine.dtype());
+    context.call([this, mine, all, bytes] {
+      communicator_.all_gather(std::as_bytes(bytes_of(mine)), bytes, bytes_of(all));
     });
   }
   void do_all_to_all(Context& context, const Tensor& send, Counts send_counts,

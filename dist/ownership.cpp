@@ -95,4 +95,11 @@ int64_t Ownership::owned_count(int rank) const {
   return sum;
 }
 
+Ownership Ownership::of_elements(const std::function<int64_t(int64_t)>& position) const {
+  Ownership mapped = *this;
+  for (int64_t& cut : mapped.cuts_) cut = position(cut);
+  for (std::vector<int64_t>& chunks : mapped.chunks_of_) chunks.clear();
+  return mapped;
+}
+
 }  // namespace fathom::dist

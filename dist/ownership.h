@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,10 @@ class Ownership {
   // Everything the rank owns, ascending; adjacent parts are one range.
   [[nodiscard]] std::vector<Slice> ranges(int rank) const;
   [[nodiscard]] int64_t owned_count(int rank) const;
+  // The same owners in a buffer that has some of the elements: `position` says how many of them
+  // come before an element. It knows no chunks.
+  [[nodiscard]] Ownership of_elements(const std::function<int64_t(int64_t)>& position) const;
+
   // Its chunks by their indices in `chunks`, in the order of the buffer.
   [[nodiscard]] const std::vector<int64_t>& chunks_of(int rank) const {
     return chunks_of_[size_t(rank)];

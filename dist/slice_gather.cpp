@@ -13,8 +13,7 @@ SliceGather::SliceGather(Communicator& group, Context& context, const Ownership&
       context_(context),
       dtype_(dtype),
       communicator_(group.duplicate()),
-      data_(make_data_group(*communicator_, context.device())),
-      part_(context_.allocate(1, ownership.longest_part(group.rank()), dtype)) {
+      data_(make_data_group(*communicator_, context.device())) {
   require(ownership.ranks() == group.size(), "slice gather: ownership of ", ownership.ranks(),
           " ranks in a group of ", group.size());
   std::vector<int32_t> order;
@@ -24,6 +23,7 @@ SliceGather::SliceGather(Communicator& group, Context& context, const Ownership&
     order.insert(order.end(), chunks.begin(), chunks.end());
   }
   const int64_t n = int64_t(order.size());
+  if (n == 0) return;
   rows_ = context_.allocate(1, 2 * n, DType::kF64);
   order_ = context_.allocate(1, n, DType::kI32);
   context_.upload(order_, std::span<const int32_t>(order));
@@ -32,12 +32,30 @@ SliceGather::SliceGather(Communicator& group, Context& context, const Ownership&
 void SliceGather::gather(const Tensor& flat) {
   require(flat.numel() == ownership_.count(), "slice gather: got ", flat, ", expected ",
           ownership_.count(), " elements");
+  if (part_.numel() == 0)
+    part_ = context_.allocate(1, ownership_.longest_part(data_->rank()), dtype_);
   for (int64_t b = 0; b < ownership_.bucket_count(); ++b) {
     const Slice bucket = ownership_.bucket(b), own = ownership_.part(b, data_->rank());
     const Tensor mine = part_.columns(0, own.count);
     context_.copy(mine, flat.columns(own.offset, own.count));
     data_->all_gather(context_, mine, ownership_.counts(b),
                       flat.columns(bucket.offset, bucket.count));
+  }
+}
+
+void SliceGather::gather(const Tensor& compact, const Tensor& flat) {
+  require(flat.numel() == ownership_.count() &&
+              compact.numel() == ownership_.owned_count(data_->rank()),
+          "slice gather: got ", compact, " of ", flat, ", expected ",
+          ownership_.owned_count(data_->rank()), " elements of ", ownership_.count());
+  int64_t at = 0;
+  for (int64_t b = 0; b < ownership_.bucket_count(); ++b) {
+    const Slice bucket = ownership_.bucket(b);
+    if (bucket.count == 0) continue;
+    const int64_t own = ownership_.part(b, data_->rank()).count;
+    data_->all_gather(context_, compact.columns(at, own), ownership_.counts(b),
+                      flat.columns(bucket.offset, bucket.count));
+    at += own;
   }
 }
 

@@ -20,11 +20,14 @@ class SliceGather {
   // flat (1, P): all ranks get every slice from its owner.
   void gather(const Tensor& flat);
 
+  // The same from a compact buffer, the rank's slices one after the other.
+  void gather(const Tensor& compact, const Tensor& flat);
+
   // A row for each chunk: from those that this rank owns, in the order of Ownership::chunks_of, to
   // all in the order of the table.   own (n, F), all (N, F) f64, F = 1 or 2
   void gather_chunks(const Tensor& own, const Tensor& all);
 
-  // From a compact buffer, the rank's slices one after the other, to the host, bucket by bucket.
+  // From a compact buffer to the host, bucket by bucket.
   // `flat`, of a HostBuffer, has P elements, or none on a rank that does not want them.
   void gather_to_host(const Tensor& compact, std::span<std::byte> flat);
 
@@ -35,7 +38,7 @@ class SliceGather {
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<DataGroup> data_;
   std::vector<int64_t> chunk_counts_;  // by rank
-  Tensor part_;                        // what this rank owns of a bucket
+  Tensor part_;                        // what this rank owns of a bucket, out of its place
   Tensor bucket_;                      // a whole one on its way to the host
   Tensor rows_, order_;                // (1, 2 N) f64 in rank order; (1, N) i32 their places
 };

@@ -11,8 +11,10 @@
 namespace fathom::launcher {
 namespace {
 
-RankMemory memory_of(const Config& config, const dist::Ownership& ownership, int rank,
-                     int64_t element_bytes) {
+// Of one rank; `whole_weights`: with all masters.
+RankMemory memory_of(const Config& config, const ParameterStore& store,
+                     const dist::Ownership& ownership, int rank, int64_t whole_weights) {
+  const int64_t wide = size_of(store.wide());
   const bool is_sharded = config.dist.shard_optimizer && ownership.ranks() > 1;
   const dist::ReducerOptions reducer = {
       .reduction = config.dist.reduction,
@@ -20,13 +22,20 @@ RankMemory memory_of(const Config& config, const dist::Ownership& ownership, int
       .shards = int(config.batch.shards)};
   const dist::ReducerMemory gradients = dist::reducer_memory(reducer, ownership, rank);
   const int64_t moment = is_sharded ? ownership.owned_count(rank) : ownership.count();
+  RankMemory memory = {.ranks = ownership.ranks(),
+                       .weights = whole_weights,
+                       .gradients = gradients.buffers * wide,
+                       .moments = 2 * moment * wide,
+                       .staging = gradients.staging * wide};
+  if (!is_sharded) return memory;
   // Two gathers: of weights after an update, and of moments for a save.
-  const int64_t gathered =
-      is_sharded ? 2 * ownership.longest_part(rank) + ownership.longest_bucket() : 0;
-  return {.ranks = ownership.ranks(),
-          .gradients = gradients.buffers * element_bytes,
-          .moments = 2 * moment * element_bytes,
-          .staging = (gradients.staging + gathered) * element_bytes};
+  memory.staging +=
+      ownership.longest_part(rank) * size_of(store.dtype()) + ownership.longest_bucket() * wide;
+  if (store.dtype() == store.wide()) return memory;
+  const auto position = [&store](int64_t element) { return store.vectors_before(element); };
+  memory.weights += (moment - store.size() + store.vectors_before(store.size())) * wide;
+  memory.staging += ownership.of_elements(position).owned_count(rank) * wide;
+  return memory;
 }
 
 }  // namespace
@@ -37,14 +46,14 @@ MemoryPlan plan_memory(const Config& config, const std::vector<int>& ranks) {
   const ParameterStore& store = model.parameters();
   MemoryPlan plan;
   for (const auto& p : store.all()) plan.parameters += p->numel();
-  plan.save = 3 * store.weights().bytes() +
-              checkpoint::save_overhead_bytes(3 * int64_t(store.all().size()));
+  plan.save =
+      3 * store.flat_bytes() + checkpoint::save_overhead_bytes(3 * int64_t(store.all().size()));
   for (const int size : ranks) {
     const dist::Ownership ownership = ownership_of(config.dist, store, size);
     RankMemory most;
     for (int rank = 0; rank < size; ++rank) {
-      RankMemory memory = memory_of(config, ownership, rank, size_of(store.wide()));
-      memory.weights = device->allocated_bytes();
+      const RankMemory memory =
+          memory_of(config, store, ownership, rank, device->allocated_bytes());
       if (memory.total() > most.total()) most = memory;
     }
     plan.by_ranks.push_back(most);

@@ -87,6 +87,36 @@ void ParameterStore::refresh_working() {
                           {.x = weights_, .z = {}, .y = working_, .a = 1, .b = 0});
 }
 
+int64_t ParameterStore::vectors_before(int64_t element) const {
+  int64_t sum = 0;
+  for (const auto& p : parameters_)
+    if (!p->is_matrix()) sum += std::clamp(element - p->offset, int64_t{0}, padded_count(*p));
+  return sum;
+}
+
+void ParameterStore::keep_masters(const std::vector<Slice>& ranges) {
+  if (working_.is_empty()) return;
+  require(has_whole_masters_, "parameters: the masters of slices are kept once");
+  Context& context = device_.compute();
+  int64_t count = 0;
+  for (const Slice& range : ranges) count += range.count;
+  const Tensor masters = context.allocate(1, count, wide());
+  int64_t at = 0;
+  for (const Slice& range : ranges) {
+    context.copy(masters.columns(at, range.count), weights_.columns(range.offset, range.count));
+    at += range.count;
+  }
+  vectors_ = context.allocate(1, vectors_before(size_), wide());
+  for (const auto& p : parameters_) {
+    if (p->is_matrix()) continue;
+    const Tensor own = vectors_.columns(vectors_before(p->offset), padded_count(*p));
+    context.copy(own, weights_.columns(p->offset, padded_count(*p)));
+    p->value = own.columns(0, p->numel());
+  }
+  weights_ = masters;
+  has_whole_masters_ = false;
+}
+
 Parameter& ParameterStore::find(const std::string& name) const {
   for (const auto& p : parameters_)
     if (p->name == name) return *p;

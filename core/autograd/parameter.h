@@ -5,7 +5,8 @@
 //
 // Two types: matrices are used in the compute type; vectors (norms, biases), gradients, moments and
 // the master weights, which the optimizer updates and checkpoints store, in its wide type (f32 for
-// bf16). Where the two are the same there is one copy of the weights.
+// bf16). Where the two are the same there is one copy of the weights. Where they are not, a process
+// that updates slices alone keeps the masters of those alone.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/slice.h"
 #include "core/kernels/chunks.h"
 #include "core/tensor/device.h"
 
@@ -76,16 +78,31 @@ class ParameterStore {
   [[nodiscard]] int64_t size() const { return size_; }
   // Elements from the parameter's offset to the next one's: its own, and the padding after them.
   [[nodiscard]] static int64_t padded_count(const Parameter& p);
-  [[nodiscard]] DType dtype() const { return dtype_; }              // matrices
-  [[nodiscard]] DType wide() const { return wide_of(dtype_); }      // everything else
-  [[nodiscard]] const Tensor& weights() const { return weights_; }  // masters, (1, P)
+  [[nodiscard]] DType dtype() const { return dtype_; }          // matrices
+  [[nodiscard]] DType wide() const { return wide_of(dtype_); }  // everything else
+  // Bytes of a flat buffer of the wide type.
+  [[nodiscard]] int64_t flat_bytes() const { return size_ * size_of(wide()); }
+  // The masters, (1, P); after keep_masters() those of its ranges, compact.
+  [[nodiscard]] const Tensor& weights() const { return weights_; }
   // The matrices in the compute type, (1, P); empty where the masters are that.
   [[nodiscard]] const Tensor& working() const { return working_; }
-  [[nodiscard]] Tensor master_of(const Parameter& p) const {  // (1, numel)
+  // (1, numel), of whole masters.
+  [[nodiscard]] Tensor master_of(const Parameter& p) const {
     return weights_.columns(p.offset, p.numel());
   }
-  // Rounds the masters to the working weights, after anything but Adam has written them.
+  // Rounds whole masters to the working weights, after anything but Adam has written them.
   void refresh_working();
+
+  // Frees the masters of all but `ranges`, ascending and cut on chunks. Nothing where the masters
+  // are the working weights. The vectors, until here values of the masters, get a buffer of their
+  // own, which the caller keeps up to date: vectors() (1, V), in the order of the flat buffers and
+  // with their padding. Once.
+  void keep_masters(const std::vector<Slice>& ranges);
+  [[nodiscard]] bool has_whole_masters() const { return has_whole_masters_; }
+  [[nodiscard]] const Tensor& vectors() const { return vectors_; }
+  // Elements of vectors, with padding, before this element of the flat buffers: its place in
+  // vectors().
+  [[nodiscard]] int64_t vectors_before(int64_t element) const;
   // In the order of declaration.
   [[nodiscard]] const std::vector<std::unique_ptr<Parameter>>& all() const { return parameters_; }
   [[nodiscard]] Parameter& find(const std::string& name) const;
@@ -102,7 +119,8 @@ class ParameterStore {
   Device& device_;
   DType dtype_;
   int64_t size_ = 0;
-  Tensor weights_, working_, chunks_;
+  bool has_whole_masters_ = true;
+  Tensor weights_, working_, vectors_, chunks_;
   std::vector<kernels::Chunk> chunk_table_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
 };

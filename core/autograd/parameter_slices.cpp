@@ -22,17 +22,19 @@ Tensor upload(Context& context, const std::vector<int32_t>& rows) {
 ParameterSlices::ParameterSlices(const ParameterStore& store)
     : store_(&store),
       ranges_({{.offset = 0, .count = store.size()}}),
+      begins_({0}),
       rows_({{.offset = 0, .count = store.chunks().rows()}}),
       chunks_(store.chunks()),
-      relative_(store.chunks()) {}
+      relative_(store.chunks()),
+      compact_(store.chunks()) {}
 
 ParameterSlices::ParameterSlices(const ParameterStore& store, std::vector<Slice> ranges)
     : store_(&store), ranges_(std::move(ranges)) {
   std::vector<kernels::Chunk> chunks = store.chunk_table();
   std::ranges::sort(chunks, {}, &kernels::Chunk::first);
-  std::vector<int32_t> rows, relative;
+  std::vector<int32_t> rows, relative, compact;
   auto next = chunks.begin();
-  int64_t end = 0;
+  int64_t end = 0, begin = 0;
   for (const Slice& range : ranges_) {
     require(range.count > 0 && range.offset >= end && range.end() <= store.size(),
             "parameter slices: [", range.offset, ", ", range.end(), ") after ", end,
@@ -46,12 +48,21 @@ ParameterSlices::ParameterSlices(const ParameterStore& store, std::vector<Slice>
               " elements at ", next->first);
       append(rows, *next, 0);
       append(relative, *next, range.offset);
+      append(compact, *next, range.offset - begin);
     }
+    begins_.push_back(begin);
+    begin += range.count;
     rows_.push_back({.offset = first_row, .count = int64_t(rows.size()) / 3 - first_row});
   }
   Context& context = store.device().compute();
   chunks_ = upload(context, rows);
   relative_ = upload(context, relative);
+  compact_ = upload(context, compact);
+}
+
+Tensor ParameterSlices::masters_of(size_t r) const {
+  const int64_t begin = store_->has_whole_masters() ? ranges_[r].offset : begins_[r];
+  return store_->weights().columns(begin, ranges_[r].count);
 }
 
 int64_t ParameterSlices::size() const {

@@ -33,11 +33,20 @@ class ParameterSlices {
   }
   [[nodiscard]] Slice rows_of(size_t r) const { return rows_[r]; }
 
+  // The masters of range r, (1, count). Where the store keeps those of slices alone, they are of
+  // these ones.
+  [[nodiscard]] Tensor masters_of(size_t r) const;
+  // chunks() with first elements counted in the store's weights().
+  [[nodiscard]] const Tensor& master_chunks() const {
+    return store_->has_whole_masters() ? chunks_ : compact_;
+  }
+
  private:
   const ParameterStore* store_;
   std::vector<Slice> ranges_;
-  std::vector<Slice> rows_;  // by range
-  Tensor chunks_, relative_;
+  std::vector<int64_t> begins_;  // of each range in a compact buffer
+  std::vector<Slice> rows_;      // by range
+  Tensor chunks_, relative_, compact_;
 };
 
 }  // namespace fathom::autograd

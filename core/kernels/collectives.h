@@ -27,7 +27,8 @@ struct Collectives {
   // (sum of counts) -> (counts[rank]): the sum of part `rank`.
   Status (*reduce_scatter_sum)(ContextHandle*, GroupHandle*, DType, const void* values,
                                const int64_t* counts, void* part);
-  // (counts[rank]) -> (sum of counts): part k comes from rank k.
+  // (counts[rank]) -> (sum of counts): part k comes from rank k. Also of bf16; the others are called
+  // with f32 and f64.
   Status (*all_gather)(ContextHandle*, GroupHandle*, DType, const void* mine, const int64_t* counts,
                        void* all);
   // Part k of `send` goes to rank k, part k of `receive` comes from rank k.

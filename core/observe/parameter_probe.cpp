@@ -28,8 +28,12 @@ void ParameterProbe::sum_chunks(const Tensor& values, const Tensor& totals) {
 }
 
 const Tensor& ParameterProbe::squared_norms(const Tensor& flat) {
-  slices_.store().device().compute().run(
-      &Kernels::squared_norms, {.x = flat, .chunks = slices_.chunks(), .sums = chunk_squares_});
+  return squared_norms(flat, slices_.chunks());
+}
+
+const Tensor& ParameterProbe::squared_norms(const Tensor& values, const Tensor& chunks) {
+  slices_.store().device().compute().run(&Kernels::squared_norms,
+                                         {.x = values, .chunks = chunks, .sums = chunk_squares_});
   sum_chunks(chunk_squares_, squares_);
   return squares_;
 }
@@ -44,7 +48,7 @@ void ParameterProbe::measure(const Tensor& gradient, const optim::Adam* adam, do
     return into.columns(first * n, width * n).reshaped(n, width);
   };
   context.copy(part(0, 1), squared_norms(gradient));
-  context.copy(part(1, 1), squared_norms(store.weights()));
+  context.copy(part(1, 1), squared_norms(store.weights(), slices_.master_chunks()));
   if (adam != nullptr)
     adam->update_norms(chunk_squares_, learning_rate);
   else

@@ -40,6 +40,7 @@ class ParameterProbe {
 
  private:
   // From one row for each chunk of the slices to one for each parameter.
+  const Tensor& squared_norms(const Tensor& values, const Tensor& chunks);
   void sum_chunks(const Tensor& values, const Tensor& totals);
 
   autograd::ParameterSlices slices_;

@@ -36,11 +36,12 @@ void Adam::step(const Tensor& gradient, const Tensor& control, double learning_r
           store.size(), " elements");
   const Rule rule = rule_at(config_, updates_ + 1, learning_rate);
   int64_t at = 0;
-  for (const Slice& range : slices_.ranges()) {
+  for (size_t r = 0; r < slices_.ranges().size(); ++r) {
+    const Slice range = slices_.ranges()[r];
     const auto within = [&range](const Tensor& flat) {
       return flat.is_empty() ? flat : flat.columns(range.offset, range.count);
     };
-    store.device().compute().run(&kernels::Kernels::adam, {.weights = within(store.weights()),
+    store.device().compute().run(&kernels::Kernels::adam, {.weights = slices_.masters_of(r),
                                                            .working = within(store.working()),
                                                            .gradient = within(gradient),
                                                            .m = m_.columns(at, range.count),
@@ -64,16 +65,15 @@ void Adam::update_norms(const Tensor& sums, double learning_rate) const {
   int64_t at = 0;
   for (size_t r = 0; r < slices_.ranges().size(); ++r) {
     const Slice range = slices_.ranges()[r], rows = slices_.rows_of(r);
-    context.run(&kernels::Kernels::update_norms,
-                {.weights = store.weights().columns(range.offset, range.count),
-                 .m = m_.columns(at, range.count),
-                 .v = v_.columns(at, range.count),
-                 .chunks = slices_.chunks_of(r),
-                 .sums = sums.row_range(rows.offset, rows.count),
-                 .epsilon = config_.epsilon,
-                 .rate = rule.rate,
-                 .root = rule.root,
-                 .decay = rule.decay});
+    context.run(&kernels::Kernels::update_norms, {.weights = slices_.masters_of(r),
+                                                  .m = m_.columns(at, range.count),
+                                                  .v = v_.columns(at, range.count),
+                                                  .chunks = slices_.chunks_of(r),
+                                                  .sums = sums.row_range(rows.offset, rows.count),
+                                                  .epsilon = config_.epsilon,
+                                                  .rate = rule.rate,
+                                                  .root = rule.root,
+                                                  .decay = rule.decay});
     at += range.count;
   }
 }

@@ -42,7 +42,7 @@ void upload_weights(model::Transformer& model, std::span<const std::byte> weight
 
 // A flat buffer's worth of host memory.
 std::vector<std::byte> host_buffer(const ParameterStore& store) {
-  return std::vector<std::byte>(size_t(store.weights().bytes()));
+  return std::vector<std::byte>(size_t(store.flat_bytes()));
 }
 
 void read_weights(const checkpoint::Checkpoint& source, const ParameterStore& store,

@@ -1,9 +1,11 @@
-// Which rank owns which slices of the flat buffers. With dist.shard_optimizer a rank sums, updates and
-// keeps moments for its slices alone, without it for everything.
+// Which rank owns which slices of the flat buffers. With dist.shard_optimizer a rank sums and updates
+// its slices alone, and has moments and, where they are apart from the working weights, master
+// weights for those; without it for everything.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/observe/parameter_probe.h"
@@ -21,6 +23,8 @@ class Sharding {
  public:
   // Collective. The store and the group outlive it. With one rank nothing is sharded.
   Sharding(const DistConfig& config, ParameterStore& store, dist::Communicator& group);
+  Sharding(const Sharding&) = delete;
+  Sharding& operator=(const Sharding&) = delete;
 
   [[nodiscard]] const dist::Ownership& ownership() const { return ownership_; }
   [[nodiscard]] bool is_sharded() const { return gather_ != nullptr; }
@@ -33,7 +37,12 @@ class Sharding {
   // For a ParameterProbe of the slices; lives as long as this.
   [[nodiscard]] observe::ChunkGather chunk_gather() const;
 
-  // Once the weights of the slices are updated: queues the all-gather of them. Collective.
+  // Frees the masters that other ranks own, where those are apart from the working weights: once
+  // the model is filled, before the first update. Collective.
+  void keep_own_masters();
+
+  // Once the weights of the slices are updated: queues the all-gather of the working weights.
+  // Collective.
   void gather_weights() const;
 
   // A gather of its own for another context, null where nothing is sharded. Collective.
@@ -42,11 +51,19 @@ class Sharding {
   void upload(const Tensor& moments, const std::vector<std::byte>& flat) const;
 
  private:
+  [[nodiscard]] std::vector<int32_t> vector_rows() const;
+
   ParameterStore& store_;
   dist::Communicator& group_;
   dist::Ownership ownership_;
   std::unique_ptr<dist::SliceGather> gather_;  // null: every rank has everything
   autograd::ParameterSlices slices_;
+
+  // Of the vectors, which are in the wide type among the working weights, after keep_own_masters().
+  std::optional<dist::Ownership> vector_ownership_;
+  std::unique_ptr<dist::SliceGather> vector_gather_;
+  Tensor own_vectors_;  // compact
+  Tensor vector_rows_;  // where they are among the own masters, in rows of kChunkUnit elements
 };
 
 }  // namespace fathom::launcher

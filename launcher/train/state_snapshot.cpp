@@ -18,10 +18,13 @@ StateSnapshot::~StateSnapshot() {
 void StateSnapshot::begin() {
   if (is_kept_ && weights_.bytes().empty())
     for (tensor::HostBuffer* buffer : {&weights_, &first_, &second_})
-      *buffer = tensor::HostBuffer(store_.device(), store_.weights().bytes());
+      *buffer = tensor::HostBuffer(store_.device(), store_.flat_bytes());
   updates_ = adam_.updates();
   copies_.wait(store_.device().compute().record());
-  if (is_kept_) copies_.download_later(weights_.bytes(), store_.weights());
+  if (!store_.has_whole_masters())
+    gather_->gather_to_host(store_.weights(), weights_.bytes());
+  else if (is_kept_)
+    copies_.download_later(weights_.bytes(), store_.weights());
   if (gather_) {
     gather_->gather_to_host(adam_.first(), first_.bytes());
     gather_->gather_to_host(adam_.second(), second_.bytes());

@@ -8,8 +8,8 @@ namespace {
 // The parameters' slices of a flat buffer.
 void visit_slices(checkpoint::Archive& archive, const std::string& prefix,
                   const ParameterStore& store, std::span<std::byte> flat) {
-  require(int64_t(flat.size()) == store.weights().bytes(), "train state: ", flat.size(),
-          " bytes for parameters of ", store.weights().bytes());
+  require(int64_t(flat.size()) == store.flat_bytes(), "train state: ", flat.size(),
+          " bytes for parameters of ", store.flat_bytes());
   const auto visit = [&]<class T>(T* values) {
     for (const auto& p : store.all())
       archive.array(prefix + p->name, p->shape, std::span(values + p->offset, size_t(p->numel())));

@@ -133,6 +133,7 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
   sharding_.emplace(config_.dist, model_->parameters(), group);
   adam_.emplace(config_.optimizer, sharding_->slices());
   fill_model();
+  sharding_->keep_own_masters();
 }
 
 void TrainingRun::fill_model() {

@@ -82,6 +82,30 @@ void expect_gathered(Context& context, DataGroup& group) {
   EXPECT_EQ(values_of<T>(context, all), expected);
 }
 
+// The same of bf16, which is moved and never summed.
+inline void expect_bf16_gathered(Context& context, DataGroup& group) {
+  std::vector<int64_t> counts;
+  std::vector<kernels::Bf16> mine;
+  std::vector<uint16_t> expected;
+  for (int r = 0; r < group.size(); ++r) {
+    counts.push_back((r + 2) % 3);
+    for (int64_t i = 0; i < counts.back(); ++i) {
+      const kernels::Bf16 value(float(10 * r + i));
+      expected.push_back(value.bits);
+      if (r == group.rank()) mine.push_back(value);
+    }
+  }
+  const Tensor all = context.allocate(1, int64_t(expected.size()), DType::kBF16);
+  const Tensor own = make_values(context, mine);
+
+  group.all_gather(context, own, counts, all);
+
+  std::vector<uint16_t> got;
+  for (const kernels::Bf16 value : values_of<kernels::Bf16>(context, all))
+    got.push_back(value.bits);
+  EXPECT_EQ(got, expected);
+}
+
 // Rank a sends (a + 2 b) % 4 elements to rank b.
 template <class T>
 void expect_exchanged(Context& context, DataGroup& group) {
@@ -120,6 +144,7 @@ inline void expect_every_data_operation_of(Device& device, Communicator& communi
     }
     expect_gathered<float>(*context, *group);
     expect_gathered<double>(*context, *group);
+    expect_bf16_gathered(*context, *group);
     expect_exchanged<float>(*context, *group);
     expect_exchanged<double>(*context, *group);
   }

@@ -63,9 +63,11 @@ TEST(HostDataGroup, RefusesOtherThanContiguousF32OrF64) {
     const std::string got = join("data group: got ", bad, ", expected contiguous f32 or f64");
     refuse([&] { group->all_reduce_sum(context, bad); }, {got});
     refuse([&] { group->reduce_scatter_sum(context, bad, sixteen, good); }, {got});
-    refuse([&] { group->all_gather(context, bad, sixteen, good); }, {got});
     refuse([&] { group->all_to_all(context, bad, sixteen, good, sixteen); }, {got});
   }
+  for (const Tensor& bad : {integers, strided})
+    refuse([&] { group->all_gather(context, bad, sixteen, good); },
+           {join("data group: got ", bad, ", expected contiguous f32, f64 or bf16")});
   for (const Tensor& bad : {bf16, f64, strided}) {
     const std::string got =
         join("got ", good, " and ", bad, ", expected contiguous tensors of one");

@@ -100,6 +100,22 @@ TEST(Ownership, IsEvenToWithinTwoChunks) {
       }
 }
 
+TEST(Ownership, OfSomeElementsHasTheSameOwners) {
+  const std::vector<int64_t> chunks = {0, 10, 20, 30, 40, 50};
+  const Ownership whole(chunks, 60, 30, 2);
+
+  // Every element from 20 on but those of [30, 40).
+  const Ownership some = whole.of_elements(
+      [](int64_t i) { return std::clamp<int64_t>(i - 20, 0, 10) + std::max<int64_t>(i - 40, 0); });
+
+  EXPECT_EQ(some.count(), 30);
+  EXPECT_EQ(some.bucket_count(), 2);
+  EXPECT_EQ(some.counts(0), (std::vector<int64_t>{0, 10}));
+  EXPECT_EQ(some.counts(1), (std::vector<int64_t>{0, 20}));
+  EXPECT_EQ(some.owned_count(0), 0);
+  EXPECT_EQ(some.ranges(1), (Cuts{{.offset = 0, .count = 30}}));
+}
+
 TEST(Ownership, GivesARankThatGotLessMoreOfTheNextBucket) {
   const std::vector<int64_t> chunks = {0, 10, 20, 30, 40, 50};  // two buckets of three chunks
 

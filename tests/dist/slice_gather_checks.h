@@ -1,6 +1,7 @@
 // What a slice gather must do; called on all ranks of a group, for threads and for MPI.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -30,6 +31,23 @@ void expect_slices_gathered(Communicator& group) {
   gather.gather(flat);
   EXPECT_EQ(device->host_waits(), 0);
   EXPECT_EQ(values_of<T>(context, flat), whole);
+
+  const Tensor own_compact = make_values(context, compact);
+  const Tensor from_compact = make_values(context, std::vector<T>(33, T(-1)));
+  gather.gather(own_compact, from_compact);
+  EXPECT_EQ(values_of<T>(context, from_compact), whole);
+
+  // Elements 9 to 29 are left out of a buffer, so a bucket of it may be empty.
+  const Ownership others = ownership.of_elements(
+      [](int64_t i) { return std::min<int64_t>(i, 9) + std::max<int64_t>(i - 30, 0); });
+  SliceGather part(group, device->compute(), others, tensor::dtype_of<T>());
+  std::vector<T> own_part, whole_part;
+  for (int64_t i = 0; i < 12; ++i) whole_part.push_back(T(100 + i));
+  for (const Slice& range : others.ranges(group.rank()))
+    for (int64_t i = range.offset; i < range.end(); ++i) own_part.push_back(whole_part[size_t(i)]);
+  const Tensor gathered = make_values(context, std::vector<T>(12, T(-1)));
+  part.gather(make_values(context, own_part), gathered);
+  EXPECT_EQ(values_of<T>(context, gathered), whole_part);
 
   std::vector<T> host(group.rank() == 0 ? 33 : 0);
   const Tensor own_values = make_values(context, compact);

@@ -31,8 +31,10 @@ std::vector<int64_t> allocated(const Config& config, int ranks) {
   dist::run_ranks(ranks, [&](dist::Communicator& group) {
     const std::unique_ptr<Device> device = make_device(config);
     model::Transformer model(config.model, *device, compute_type(config));
-    const Sharding sharding(config.dist, model.parameters(), group);
+    Sharding sharding(config.dist, model.parameters(), group);
     optim::Adam adam(config.optimizer, sharding.slices());
+    sharding.keep_own_masters();
+    sharding.gather_weights();
     const GradientStep step(model, *device, data, group, sharding.ownership(),
                             {.reducer = {.reduction = config.dist.reduction,
                                          .outcome = sharding.outcome(),
@@ -46,12 +48,15 @@ std::vector<int64_t> allocated(const Config& config, int ranks) {
 }
 
 TEST(MemoryPlan, IsWhatRanksAllocate) {
-  for (const dist::Reduction reduction : {dist::Reduction::kTree, dist::Reduction::kFast})
+  for (const auto& [reduction, precision] : {std::pair(dist::Reduction::kTree, Precision::kFp32),
+                                             std::pair(dist::Reduction::kFast, Precision::kFp32),
+                                             std::pair(dist::Reduction::kTree, Precision::kBf16)})
     for (const bool shards : {false, true})
       for (const int ranks : {1, 2, 4}) {
         Config config = small_config();
         config.dist.reduction = reduction;
         config.dist.shard_optimizer = shards;
+        config.train.precision = precision;
 
         const MemoryPlan plan = plan_memory(config, {ranks});
 
@@ -60,7 +65,8 @@ TEST(MemoryPlan, IsWhatRanksAllocate) {
         ASSERT_EQ(plan.by_ranks.size(), 1u);
         EXPECT_NEAR(double(plan.by_ranks[0].total()), most, 0.05 * most)
             << ranks << " ranks, sharded " << shards << ", fast "
-            << (reduction == dist::Reduction::kFast);
+            << (reduction == dist::Reduction::kFast) << ", bf16 "
+            << (precision == Precision::kBf16);
         EXPECT_GT(plan.parameters, 1'000'000);
         EXPECT_GE(plan.save, 3 * 4 * plan.parameters + (16 << 20));
         EXPECT_LE(plan.save, 3 * 4 * plan.parameters * 101 / 100 + (64 << 20));
@@ -78,6 +84,17 @@ TEST(MemoryPlan, CountsWorkingWeightsAndWideTypes) {
   EXPECT_NEAR(double(bf16.weights), 1.5 * double(f32.weights), 0.02 * double(f32.weights));
   EXPECT_EQ(bf16.moments, f32.moments);
   EXPECT_EQ(f64.moments, 2 * f32.moments);
+}
+
+// Of each weight 2 bytes to compute with, and on its owner 4 of the master.
+TEST(MemoryPlan, ShardsTheMastersWhereTheyAreApart) {
+  Config config = small_config();
+  config.train.precision = Precision::kBf16;
+  const RankMemory whole = plan_memory(config, {4}).by_ranks[0];
+  config.dist.shard_optimizer = true;
+  const RankMemory sharded = plan_memory(config, {4}).by_ranks[0];
+
+  EXPECT_NEAR(double(sharded.weights) / double(whole.weights), (2 + 4 / 4.0) / (2 + 4), 0.02);
 }
 
 TEST(MemoryPlan, ShardsTheMomentsAlone) {

@@ -2,6 +2,7 @@
 // bits slice by slice as over everything.
 #include "core/autograd/parameter_slices.h"
 
+#include <cmath>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "core/observe/parameter_probe.h"
 #include "tests/support/devices.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tolerance.h"
 
 namespace fathom::autograd {
 namespace {
@@ -80,15 +82,98 @@ TEST(ParameterSlices, RefuseRangesThatSplitAChunkOrTouchEachOther) {
   EXPECT_TRUE(throws_with<InvalidArgument>("ascending", make({{.offset = 0, .count = 0}})));
 }
 
+void expect_same_bytes(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.bytes(), b.bytes());
+  EXPECT_EQ(0, std::memcmp(a.address(), b.address(), size_t(a.bytes())));
+}
+
+TEST(ParameterStore, KeepsTheMastersOfSlicesWhereTheyAreApartFromTheWorkingWeights) {
+  const Model whole(DType::kBF16);
+  Model half(DType::kBF16);
+  half.store.keep_masters(kOdd);
+
+  EXPECT_FALSE(half.store.has_whole_masters());
+  EXPECT_EQ(half.store.weights().cols(), 32768 + 16);
+  EXPECT_EQ(half.store.flat_bytes(), whole.store.flat_bytes());
+  for (const auto& p : half.store.all()) {
+    const Parameter& expected = whole.store.find(p->name);
+    EXPECT_EQ(p->value.rows(), expected.value.rows());
+    EXPECT_EQ(p->value.cols(), expected.value.cols());
+    EXPECT_TRUE(support::has_same_bits(p->value, expected.value)) << p->name;
+  }
+  EXPECT_EQ(half.store.vectors().cols(), 32);  // bias, gain, each padded to 16
+  EXPECT_EQ(half.store.vectors_before(0), 0);
+  EXPECT_EQ(half.store.vectors_before(16), 16);
+  EXPECT_EQ(half.store.vectors_before(75024), 16);
+  EXPECT_EQ(half.store.vectors_before(75040), 32);
+  EXPECT_THROW(half.store.keep_masters(kOdd), InvalidArgument);
+}
+
+TEST(ParameterStore, KeepsAllMastersWhereTheyAreTheWorkingWeights) {
+  Model model(DType::kF32);
+  model.store.keep_masters(kOdd);
+
+  EXPECT_TRUE(model.store.has_whole_masters());
+  EXPECT_EQ(model.store.weights().cols(), model.store.size());
+}
+
+// As AdamAndStatisticsGiveTheBitsOfTheWhole, with two stores of half the masters each.
+TEST(ParameterSlices, OfKeptMastersGiveTheBitsOfTheWhole) {
+  const Model whole(DType::kBF16);
+  const Tensor gradient = support::normal(1, whole.store.size(), DType::kF32, 2);
+  const Tensor control = support::update_control(0.5);
+  optim::Adam adam({}, whole.store);
+  adam.step(gradient, control, 1e-3);
+  adam.count_update();
+  observe::ParameterProbe probe((ParameterSlices(whole.store)));
+  const Tensor sums = support::zeros(1, probe.count(), DType::kF64);
+  probe.measure(gradient, &adam, 1e-3, sums);
+
+  const Tensor both = support::zeros(1, probe.count(), DType::kF64);
+  for (const std::vector<Slice>& ranges : {kEven, kOdd}) {
+    Model half(DType::kBF16);
+    half.store.keep_masters(ranges);
+    const ParameterSlices slices(half.store, ranges);
+    optim::Adam own(optim::OptimizerConfig{}, slices);
+    own.step(gradient, control, 1e-3);
+    own.count_update();
+
+    int64_t at = 0;
+    for (size_t r = 0; r < ranges.size(); ++r) {
+      expect_same_bytes(half.store.weights().columns(at, ranges[r].count),
+                        whole.store.weights().columns(ranges[r].offset, ranges[r].count));
+      expect_same_bytes(slices.masters_of(r), half.store.weights().columns(at, ranges[r].count));
+      expect_same_bytes(half.store.working().columns(ranges[r].offset, ranges[r].count),
+                        whole.store.working().columns(ranges[r].offset, ranges[r].count));
+      at += ranges[r].count;
+    }
+    // Its own rows in their places and zeros in the others': as one rank of two would have them.
+    observe::ParameterProbe half_probe(slices, [&](const Tensor& own_rows, const Tensor& all) {
+      half.device->compute().run(&kernels::Kernels::fill, {.y = all, .value = 0});
+      half.device->compute().synchronise();
+      const int32_t *mine = slices.chunks().data<int32_t>(),
+                    *every = half.store.chunks().data<int32_t>();
+      for (int64_t i = 0; i < own_rows.rows(); ++i)
+        for (int64_t k = 0; k < all.rows(); ++k)
+          if (mine[3 * i] == every[3 * k])
+            for (int64_t c = 0; c < all.cols(); ++c)
+              all.data<double>()[k * all.cols() + c] = own_rows.data<double>()[i * all.cols() + c];
+    });
+    const Tensor half_sums = support::zeros(1, probe.count(), DType::kF64);
+    half_probe.measure(gradient, &own, 1e-3, half_sums);
+    for (int64_t i = 0; i < both.cols(); ++i) both.data<double>()[i] += half_sums.data<double>()[i];
+  }
+  // Of the matrix each half has some chunks, so these sums are equal up to their order.
+  for (int64_t i = 0; i < both.cols(); ++i)
+    EXPECT_NEAR(both.data<double>()[i], sums.data<double>()[i],
+                1e-12 * std::abs(sums.data<double>()[i]))
+        << "sum " << i;
+}
+
 class Sliced : public ::testing::TestWithParam<DType> {};
 
 std::vector<double> elements(const Tensor& t) {
   return {t.data<double>(), t.data<double>() + t.numel()};
-}
-
-void expect_same_bytes(const Tensor& a, const Tensor& b) {
-  ASSERT_EQ(a.bytes(), b.bytes());
-  EXPECT_EQ(0, std::memcmp(a.address(), b.address(), size_t(a.bytes())));
 }
 
 // Both halves' updates of one model against one update of everything.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/launcher/train/training_support.h"
+#include "tests/support/expect_error.h"
 
 namespace fathom::launcher {
 namespace {
@@ -69,6 +70,60 @@ TEST_F(ShardingTest, GathersTheWeightsFromTheirOwners) {
            for (int64_t i = 0; i < range.count; ++i)
              ASSERT_EQ(weights[range.offset + i], float(rank)) << "element " << range.offset + i;
      });
+}
+
+// Masters in f32, matrices computed with in bf16: values that both hold, and vectors that bf16 would
+// round.
+TEST_F(ShardingTest, KeepsItsOwnMastersAndGathersWhatIsComputedWith) {
+  DistConfig config = small_config().dist;
+  config.shard_optimizer = true;
+  config.bucket_mb = 0.001;
+  for (const int ranks : {2, 3})
+    dist::run_ranks(ranks, [&](dist::Communicator& group) {
+      const std::unique_ptr<Device> device = tensor::make_reference_device();
+      model::Transformer model(small_config().model, *device, DType::kBF16);
+      ParameterStore& store = model.parameters();
+      Context& context = device->compute();
+      std::vector<float> before, after;
+      for (int64_t i = 0; i < store.size(); ++i) {
+        before.push_back(float(i) / 3);
+        after.push_back(float(i) / 7);
+      }
+      context.upload(store.weights(), std::span<const float>(before));
+      store.refresh_working();
+      Sharding sharding(config, store, group);
+      EXPECT_TRUE(support::throws_with<InvalidArgument>("before keep_own_masters()",
+                                                        [&] { sharding.gather_weights(); }));
+
+      sharding.keep_own_masters();
+
+      EXPECT_EQ(store.weights().cols(), sharding.slices().size());
+      // An update by hand: the masters, and the working weights of the same slices.
+      const autograd::ParameterSlices& slices = sharding.slices();
+      for (size_t r = 0; r < slices.ranges().size(); ++r) {
+        const Slice range = slices.ranges()[r];
+        context.upload(slices.masters_of(r), std::span<const float>(after).subspan(
+                                                 size_t(range.offset), size_t(range.count)));
+        context.run(&kernels::Kernels::add_scaled,
+                    {.x = slices.masters_of(r),
+                     .z = {},
+                     .y = store.working().columns(range.offset, range.count),
+                     .a = 1,
+                     .b = 0});
+      }
+      sharding.gather_weights();
+      context.synchronise();
+
+      for (const auto& p : store.all())
+        for (int64_t i = 0; i < p->numel(); ++i) {
+          const float master = after[size_t(p->offset + i)];
+          const double value = p->is_matrix() ? double(float(p->value.data<kernels::Bf16>()[i]))
+                                              : double(p->value.data<float>()[i]);
+          const double expected =
+              p->is_matrix() ? double(float(kernels::Bf16(master))) : double(master);
+          ASSERT_EQ(value, expected) << p->name << " " << i;
+        }
+    });
 }
 
 TEST_F(ShardingTest, GivesTheOptimizerItsSlicesOfTheHostsMoments) {

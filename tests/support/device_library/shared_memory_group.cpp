@@ -65,7 +65,7 @@ struct Group {
 
 Group& group(GroupHandle* handle) { return *reinterpret_cast<Group*>(handle); }
 
-int64_t size_of_type(DType dtype) { return dtype == DType::kF64 ? 8 : 4; }
+int64_t size_of_type(DType dtype) { return fathom::kernels::size_of(dtype); }
 
 // Rank 0 comes first: it sets what the others add to.
 void sum_up(DType dtype, int32_t rank, void* to, const std::byte* from, int64_t bytes) {
