@@ -72,19 +72,15 @@ Config config_of_checkpoint(const std::string& text, const Config& config) {
 
 // The run's identity goes on with it, and what was changed on the way. Returns the config that the
 // checkpoint was made with, as text.
-std::string continue_run(const Config& config, const RunOptions& options, Resume& resume,
-                         const monitoring::Log& log) {
+std::string continue_run(const Config& config, const RunOptions& options, Resume& resume) {
   const checkpoint::Manifest& manifest = resume.checkpoint->manifest();
   const std::string old = provenance_text(manifest.provenance, "config");
   require<CheckpointError>(!old.empty(), resume.checkpoint->path().string(),
                            ": carries no config; was it written by another program?");
   resume.changes = provenance_changes(manifest.provenance);
   for (const auto& [key, old_value, new_value] :
-       check_resume(config_of_checkpoint(old, config), config, options.allow_change)) {
-    log.info(join(key, ": ", old_value, " up to step ", manifest.step, ", ", new_value,
-                  " from there on, as --allow-change says"));
+       check_resume(config_of_checkpoint(old, config), config, options.allow_change))
     resume.changes.push_back({manifest.step, key, old_value, new_value});
-  }
   resume.run_id = manifest.run_id;
   resume.attempt = manifest.attempt + 1;
   return old;
@@ -110,7 +106,7 @@ Resume decide_resume(const Config& config, const RunOptions& options, RunDirecto
   if (group.rank() == 0) {
     resume.checkpoint = find_checkpoint(config, options.resume, run, resume.rejected, log);
     if (resume.checkpoint)
-      before = continue_run(config, options, resume, log);
+      before = continue_run(config, options, resume);
     else
       resume.run_id = new_run_id();
   }

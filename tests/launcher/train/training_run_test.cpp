@@ -158,6 +158,9 @@ TEST_F(TrainingRunTest, GoesOnInAnotherPrecisionWhereThatIsAllowed) {
       nlohmann::json({{"step", 3}, {"key", "train.precision"}, {"from", "fp32"}, {"to", "bf16"}}));
   EXPECT_EQ(changes[1].at("step"), 7);
   EXPECT_EQ(changes[1].at("to"), "fp32");
+  const std::string log = said();
+  EXPECT_THAT(log, HasSubstr("train.precision: fp32 up to step 3, bf16 from there on"));
+  EXPECT_THAT(log, HasSubstr("train.precision: bf16 up to step 7, fp32 from there on"));
   EXPECT_NE(hashes("run"), hashes("plain"));
   EXPECT_NEAR(result().at("validation_loss"), result("plain").at("validation_loss"), 0.01);
 }
