@@ -16,6 +16,7 @@ import time
 import unittest
 
 PROGRAM = os.path.abspath(os.environ.get("FATHOM", "build/release/bin/fathom"))
+SLOWNESS = int(os.environ.get("SLOWNESS", "1"))  # of the program under test, for limits of time
 CRASHES = ("Segmentation fault", "core dumped", "terminate called", "AddressSanitizer",
            "Assertion", "Signal: Aborted", "stack trace")
 
@@ -71,11 +72,11 @@ class Result:
 def finish(process, timeout=60):
     """Waits for a process of start(); one that hangs is killed with all it started."""
     try:
-        out, err = process.communicate(timeout=timeout)
+        out, err = process.communicate(timeout=timeout * SLOWNESS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
-        raise AssertionError(f"hung for {timeout} s: {process.args}\n{Result('none', out, err)}")
+        raise AssertionError(f"hung for {timeout * SLOWNESS} s: {process.args}\n{Result('none', out, err)}")
     return Result(process.returncode, out, err)
 
 
@@ -92,10 +93,10 @@ def children(pid):
 
 
 def wait_until(condition, what, timeout=30):
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * SLOWNESS
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"after {timeout} s: not yet {what}")
+            raise AssertionError(f"after {timeout * SLOWNESS} s: not yet {what}")
         time.sleep(0.01)
 
 
@@ -208,7 +209,7 @@ class TestCase(unittest.TestCase):
             result = finish(start(command(*words, ranks=ranks), self.directory, env), timeout)
         else:
             done = subprocess.run(command(*words, ranks=ranks), cwd=self.directory, text=True,
-                                  env=env or environment(), input=stdin, timeout=timeout,
+                                  env=env or environment(), input=stdin, timeout=timeout * SLOWNESS,
                                   capture_output=True, check=False)
             result = Result(done.returncode, done.stdout, done.stderr)
         if code is not None:
