@@ -43,8 +43,10 @@ TEST(TrainingFlops, AreSixPerMultiplyAddOfTheForwardPass) {
 
 TEST(MeasuredPeak, IsThatOfAMultiplyAddUnit) {
   const double one = tensor::make_cpu_device(1)->peak_flops(DType::kF32);
-  EXPECT_GT(one, 1e9);   // a core of 1 GHz does one multiply-add of 8 lanes in 16 cycles
-  EXPECT_LT(one, 1e12);  // and none does 2 of 16 lanes at 16 GHz
+  // A sixteenth of a busy core under a sanitizer, whose loops are slow, still does this; and no core
+  // does two multiply-adds of 16 lanes at 16 GHz.
+  EXPECT_GT(one, 1e7);
+  EXPECT_LT(one, 1e12);
 }
 
 }  // namespace
