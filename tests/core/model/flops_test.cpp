@@ -1,6 +1,8 @@
 // The count of operations, against a walk over the model's own matrices.
 #include "core/model/flops.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/core/model/model_support.h"
@@ -42,11 +44,11 @@ TEST(TrainingFlops, AreSixPerMultiplyAddOfTheForwardPass) {
 }
 
 TEST(MeasuredPeak, IsThatOfAMultiplyAddUnit) {
-  const double one = tensor::make_cpu_device(1)->peak_flops(DType::kF32);
-  // A sixteenth of a busy core under a sanitizer, whose loops are slow, still does this; and no core
-  // does two multiply-adds of 16 lanes at 16 GHz.
-  EXPECT_GT(one, 1e7);
-  EXPECT_LT(one, 1e12);
+  const auto device = tensor::make_cpu_device(1);
+  double one = 0;  // the best of several: other processes may have the core for most of one
+  for (int i = 0; i < 10 && one <= 1e9; ++i) one = std::max(one, device->peak_flops(DType::kF32));
+  EXPECT_GT(one, 1e9);   // a core of 1 GHz does one multiply-add of 8 lanes in 16 cycles
+  EXPECT_LT(one, 1e12);  // and none does 2 of 16 lanes at 16 GHz
 }
 
 }  // namespace
