@@ -1,5 +1,8 @@
 #include "launcher/provenance.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/hash.h"
@@ -7,6 +10,13 @@
 #include "launcher/version.h"
 
 namespace fathom::launcher {
+
+std::vector<ConfigChange> changes_at(const std::vector<ConfigChange>& changes, int64_t step) {
+  std::vector<ConfigChange> found;
+  std::copy_if(changes.begin(), changes.end(), std::back_inserter(found),
+               [step](const ConfigChange& change) { return change.step == step; });
+  return found;
+}
 
 std::string provenance_json(const Config& config, const std::vector<ConfigChange>& changes,
                             const data::PreparedData& data, const std::string& numerics, int ranks,

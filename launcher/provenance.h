@@ -17,6 +17,9 @@ struct ConfigChange {
   std::string old_value, new_value;  // as YAML
 };
 
+[[nodiscard]] std::vector<ConfigChange> changes_at(const std::vector<ConfigChange>& changes,
+                                                   int64_t step);
+
 // A JSON object: config (YAML text) and its hash, changes of it, hashes of the data, version, numerics, ranks,
 // counters.
 [[nodiscard]] std::string provenance_json(const Config& config,

@@ -17,7 +17,7 @@ CommandOptions add_train(CommandOptions root, TrainCommand& command) {
   own.option("--init-from", command.options.init_from,
              "Start a new run from the weights of this checkpoint");
   own.option("--allow-change", command.allow_change,
-             "KEY,KEY,...: what is learned may change in these keys on this resume");
+             "KEY,KEY,...: keys that this resume may change although they change what is learned");
   own.flag("--profile", command.options.profile,
            "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
   return own;

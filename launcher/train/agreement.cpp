@@ -44,10 +44,10 @@ void check_same_training_text(const checkpoint::Manifest& manifest,
 void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data,
                      const std::vector<ConfigChange>& changes) {
   const checkpoint::Manifest& manifest = checkpoint.manifest();
-  const bool has_other_texts =
-      std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& c) {
-        return c.step == manifest.step && (c.key == "data.valid" || c.key == "data.test");
-      });
+  const std::vector<ConfigChange> now = changes_at(changes, manifest.step);
+  const bool has_other_texts = std::any_of(now.begin(), now.end(), [](const ConfigChange& c) {
+    return c.key == "data.valid" || c.key == "data.test";
+  });
   if (has_other_texts) return check_same_training_text(manifest, data);
   const std::string old = provenance_text(manifest.provenance, "data");
   require<DataError>(old.empty() || old == data.content_hash,

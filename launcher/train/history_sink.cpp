@@ -31,9 +31,7 @@ HistorySink::HistorySink(const std::filesystem::path& run, int64_t resumed_from)
 void HistorySink::started(const RunStart& s) {
   if (s.is_resumed) {
     Object fields = {{"step", s.step}, {"from", s.from}, {"attempt", s.attempt}};
-    std::vector<ConfigChange> now;
-    std::copy_if(s.changes.begin(), s.changes.end(), std::back_inserter(now),
-                 [&](const ConfigChange& change) { return change.step == s.step; });
+    const std::vector<ConfigChange> now = changes_at(s.changes, s.step);
     if (!now.empty()) fields.emplace_back("changes", as_json(now));
     event("resumed", std::move(fields));
   } else {

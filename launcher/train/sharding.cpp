@@ -4,14 +4,6 @@
 #include <span>
 
 namespace fathom::launcher {
-
-dist::Ownership ownership_of(const DistConfig& config, const ParameterStore& store, int ranks) {
-  std::vector<int64_t> chunks;
-  for (const kernels::Chunk& chunk : store.chunk_table()) chunks.push_back(chunk.first);
-  const double length = config.bucket_mb * 1024 * 1024 / double(size_of(store.wide()));
-  return {chunks, store.size(), std::max<int64_t>(1, int64_t(length)), ranks};
-}
-
 namespace {
 
 Tensor in_rows(const Tensor& flat) {
@@ -19,6 +11,13 @@ Tensor in_rows(const Tensor& flat) {
 }
 
 }  // namespace
+
+dist::Ownership ownership_of(const DistConfig& config, const ParameterStore& store, int ranks) {
+  std::vector<int64_t> chunks;
+  for (const kernels::Chunk& chunk : store.chunk_table()) chunks.push_back(chunk.first);
+  const double length = config.bucket_mb * 1024 * 1024 / double(size_of(store.wide()));
+  return {chunks, store.size(), std::max<int64_t>(1, int64_t(length)), ranks};
+}
 
 Sharding::Sharding(const DistConfig& config, ParameterStore& store, dist::Communicator& group)
     : store_(store),

@@ -195,10 +195,9 @@ void TrainingRun::log_start(const RunStart& start) const {
                  ", shards: ", config_.batch.shards));
   if (start.is_resumed) {
     log_.info(join("resumed from step ", start.step, ", ", start.from));
-    for (const ConfigChange& c : start.changes)
-      if (c.step == start.step)
-        log_.info(join(c.key, ": ", c.old_value, " up to step ", c.step, ", ", c.new_value,
-                       " from there on, as --allow-change says"));
+    for (const ConfigChange& c : changes_at(start.changes, start.step))
+      log_.info(join(c.key, ": ", c.old_value, " up to step ", c.step, ", ", c.new_value,
+                     " from there on, as --allow-change says"));
     if (!start.init_from.empty())
       log_.warn("--init-from was left out: this run goes on from its own checkpoint");
   } else if (!start.dropped.empty()) {

@@ -71,12 +71,13 @@ class Result:
 
 def finish(process, timeout=60):
     """Waits for a process of start(); one that hangs is killed with all it started."""
+    limit = timeout * SLOWNESS
     try:
-        out, err = process.communicate(timeout=timeout * SLOWNESS)
+        out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
-        raise AssertionError(f"hung for {timeout * SLOWNESS} s: {process.args}\n{Result('none', out, err)}")
+        raise AssertionError(f"hung for {limit} s: {process.args}\n{Result('none', out, err)}")
     return Result(process.returncode, out, err)
 
 

@@ -23,7 +23,8 @@ namespace {
 constexpr int kRows = 6;
 constexpr size_t kPage = 4096;
 
-// Rows of random numbers in [-2, 2), exact whatever the math library, each of which ends where the memory that may be touched ends.
+// Rows of random numbers in [-2, 2), the same with every math library. Each ends where the memory that
+// may be touched ends.
 class Rows {
  public:
   explicit Rows(int64_t count) : bytes_(size_t(count) * sizeof(float)) {
@@ -244,8 +245,9 @@ TEST_P(EveryLoop, GivesTheSameBitsWithEachInstructionSet) {
   }
 }
 
-// Of what every loop returns and leaves in the rows: on any processor, so that one that has a single
-// instruction set shows a difference too. A loop that is meant to give other bits gets another digest.
+// Hashes of what each loop returns and leaves in the rows, equal on all processors: where there is but
+// one instruction set, a difference shows too. Where a loop is meant to give other bits, record the
+// hash that the failing test prints.
 const std::map<std::string, std::string> kDigests = {
     {"Add", "59b9cb69070acee199ffbc6dba87d60c"},
     {"Multiply", "76c91d5511edc3dc63a57686ecde4943"},
