@@ -1,5 +1,5 @@
 // The program: commands are in command_line.h, errors become exit codes here. From here down to a
-// kernel: run_command_line, on_all_ranks, train, Trainer::run, GradientStep::run,
+// kernel: run_command_line, on_all_ranks, train, StepLoop::run, GradientStep::run,
 // Transformer::losses, an op.
 #include <csignal>
 #include <cstdio>

@@ -74,7 +74,7 @@ Config config_of_checkpoint(const std::string& text, const Config& config) {
 // checkpoint was made with, as text.
 std::string continue_run(const Config& config, const RunOptions& options, Resume& resume) {
   const checkpoint::Manifest& manifest = resume.checkpoint->manifest();
-  const std::string old = provenance_text(manifest.provenance, "config");
+  std::string old = provenance_text(manifest.provenance, "config");
   require<CheckpointError>(!old.empty(), resume.checkpoint->path().string(),
                            ": carries no config; was it written by another program?");
   resume.changes = provenance_changes(manifest.provenance);
