@@ -1,6 +1,7 @@
 // A minimal HTTP client: one connection, raw bytes out, everything in until the server closes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -40,6 +42,11 @@ class Connection {
   void send_bytes(const std::string& bytes) const {
     if (send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) != ssize_t(bytes.size()))
       throw std::runtime_error("send failed");
+  }
+  // Waits until there is something to read, and leaves it there.
+  [[nodiscard]] bool has_answer(std::chrono::milliseconds patience) const {
+    pollfd readable{.fd = fd_, .events = POLLIN, .revents = 0};
+    return poll(&readable, 1, int(patience.count())) == 1;
   }
   [[nodiscard]] std::string receive_all() const {
     std::string all;
