@@ -52,7 +52,8 @@ class EpochPlan {
 };
 
 // Micro-batches of at most `micro_tokens` for validation: all pairs once, shortest first (ties by
-// index), whatever the number of ranks. A pair over the limit is InvalidArgument, as above.
+// index), whatever the number of ranks. A pair over the limit is a batch of its own: no text may
+// make a run that has trained fail when it is validated.
 [[nodiscard]] std::vector<std::vector<int64_t>> evaluation_plan(const PairLengths& lengths,
                                                                 int64_t micro_tokens);
 

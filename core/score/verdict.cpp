@@ -10,6 +10,8 @@
 namespace fathom::score {
 namespace {
 
+constexpr int64_t kEarliestDefault = 1000;  // updates
+
 const char* name_of(NonfiniteValue value) {
   switch (value) {
     case NonfiniteValue::kLoss:
@@ -46,8 +48,9 @@ const char* to_string(VerdictStatus status) {
 
 int64_t default_verdict_after(int64_t warmup_steps, int64_t max_steps) {
   const int64_t warmup = warmup_steps > 0 ? warmup_steps : 4000;
-  const int64_t after = std::max<int64_t>(2 * warmup, 8000);
-  return max_steps > 0 ? std::min(after, max_steps / 2) : after;
+  const int64_t long_run = std::max<int64_t>(2 * warmup, 8000);
+  const int64_t after = max_steps > 0 ? std::min(long_run, max_steps / 2) : long_run;
+  return std::max({after, warmup_steps, kEarliestDefault});
 }
 
 std::string describe(const Verdict& verdict) {
@@ -68,7 +71,7 @@ VerdictMonitor::VerdictMonitor(const VerdictOptions& options) : options_(options
 
 std::optional<Verdict> VerdictMonitor::add_validation(int64_t step, double nll,
                                                       std::optional<double> source_gain) {
-  if (auto failed = verdict()) return failed;
+  if (is_nan()) return verdict();
   require(state_.validations == 0 || step > state_.last_step, "verdict: got a validation at step ",
           step, " after one at step ", state_.last_step, ", expected a later one");
   ++state_.validations;
@@ -93,7 +96,9 @@ VerdictStatus VerdictMonitor::judge(int64_t step, double nll, std::optional<doub
     state_.nonfinite_steps = 1;
     return VerdictStatus::kNan;
   }
+  if (verdict()) return VerdictStatus::kOk;  // the first stands, and the numbers it was made with
   track_best(step, nll);
+  if (!options_.judges_learning) return VerdictStatus::kOk;
   if (step >= options_.after) {
     if (state_.best_nll > options_.plateau_fraction * options_.unigram_entropy)
       return VerdictStatus::kPlateau;
@@ -121,7 +126,7 @@ bool VerdictMonitor::is_relapse(int64_t step) const {
 }
 
 std::optional<Verdict> VerdictMonitor::add_nonfinite(int64_t step, NonfiniteValue value) {
-  if (auto failed = verdict()) return failed;
+  if (is_nan()) return verdict();
   const bool follows = state_.nonfinite_steps > 0 && step == state_.nonfinite_step + 1;
   state_.nonfinite_steps = follows ? state_.nonfinite_steps + 1 : 1;
   state_.nonfinite_step = step;
@@ -161,6 +166,14 @@ void VerdictMonitor::restore(const VerdictState& state) {
                            "verdict: the saved state has status ", state.status, ", expected 0 to ",
                            last);
   state_ = state;
+  if (would_not_fall()) decide(VerdictStatus::kOk, 0, 0);
+}
+
+bool VerdictMonitor::would_not_fall() const {
+  const auto status = VerdictStatus(state_.status);
+  const bool is_by_after = status == VerdictStatus::kPlateau || status == VerdictStatus::kBlind;
+  const bool is_learning = is_by_after || status == VerdictStatus::kRelapse;
+  return (is_by_after && state_.step < options_.after) || (is_learning && !options_.judges_learning);
 }
 
 void VerdictMonitor::decide(VerdictStatus status, int64_t step, double value) {

@@ -1,6 +1,6 @@
 // Does a training run count as failed, and since which update? The rules of the result tables
 // (docs/quickstart.md): the first status that applies, decided on validation numbers in nats per target
-// token without label smoothing. A verdict but `ok` is final; the run can stop there.
+// token without label smoothing. The first verdict but `ok` stands, though `nan` replaces the others.
 //
 //   nan         non-finite numbers `nonfinite_limit` updates in a row, or a non-finite validation
 //   plateau     from update `after` on: best NLL > plateau_fraction H1, the unigram level
@@ -31,12 +31,14 @@ struct VerdictOptions {
   int64_t relapse_validations = 3;
   int64_t relapse_steps = 5000;
   int64_t nonfinite_limit = 1;  // updates in a row
+  bool judges_learning = true;  // false: only `nan` is judged
   double least_bleu = 1.0;
   double least_bleu_ratio = 0.5;
 };
 
 // min(max(2 W, 8000), half of max_steps) with W = warmup_steps, or 4000 if there is no warm-up;
-// max_steps 0 means unlimited.
+// max_steps 0 means unlimited. But never before the warm-up is over, nor before step 1000: a short
+// trial run is not judged.
 [[nodiscard]] int64_t default_verdict_after(int64_t warmup_steps, int64_t max_steps);
 
 struct Verdict {
@@ -89,13 +91,17 @@ class VerdictMonitor {
   [[nodiscard]] std::optional<Verdict> verdict() const;
 
   [[nodiscard]] const VerdictState& state() const { return state_; }
-  // Continues from `state`; the options are not part of it.
+  // Continues from `state`; the options are not part of it. A verdict that would not have fallen
+  // under these options, since `after` is later than its step or learning is not judged, is
+  // withdrawn.
   void restore(const VerdictState& state);
 
  private:
   [[nodiscard]] VerdictStatus judge(int64_t step, double nll, std::optional<double> source_gain);
   void track_best(int64_t step, double nll);
   [[nodiscard]] bool is_relapse(int64_t step) const;
+  [[nodiscard]] bool is_nan() const { return VerdictStatus(state_.status) == VerdictStatus::kNan; }
+  [[nodiscard]] bool would_not_fall() const;
   [[nodiscard]] std::string reason() const;
   void decide(VerdictStatus status, int64_t step, double value);
 

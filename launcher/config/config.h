@@ -19,6 +19,7 @@ enum class Precision { kFp32, kFp64, kBf16 };
 enum class DeviceChoice { kAuto, kCpu, kCuda, kReference };
 enum class Backend { kAuto, kMpi, kNccl };
 enum class Detail { kRun, kBlock };
+enum class VerdictAction { kStop, kReport, kOff };
 
 struct RunConfig {
   std::string name;  // [A-Za-z0-9._-]{1,64}; default: the config file's name without its ending
@@ -63,7 +64,8 @@ struct MonitoringConfig {
 };
 
 struct VerdictConfig {
-  int64_t after = 0;  // steps; 0: min(max(2 warm-up, 8000), half of max_steps)
+  int64_t after = 0;  // steps; 0: score::default_verdict_after
+  VerdictAction action = VerdictAction::kStop;
 };
 
 struct Config {

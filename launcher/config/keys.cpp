@@ -309,10 +309,16 @@ void add_monitoring_keys(std::vector<Key>& keys) {
 
 void add_verdict_keys(std::vector<Key>& keys) {
   const Section verdict{"verdict", &Config::verdict, keys};
-  verdict("after", &VerdictConfig::after, integer(0, kMostSteps), kOnRequest,
+  using enum VerdictAction;
+  verdict("after", &VerdictConfig::after, integer(0, kMostSteps), kFreely,
           "Step from which a run may be judged failed by plateau or blindness. "
           "0: the smaller of half of max_steps and the larger of 8000 and twice the warm-up "
-          "(4000 if the schedule has none).");
+          "(4000 if the schedule has none), but not before the warm-up is over, nor before 1000.");
+  verdict("action", &VerdictConfig::action,
+          {{"stop", kStop}, {"report", kReport}, {"off", kOff}}, kFreely,
+          "What follows from plateau, blindness or relapse. stop: the run ends as failed. report: "
+          "it is logged and the run goes on. off: they are not looked for. "
+          "Numbers that are not finite always end a run.");
 }
 
 }  // namespace

@@ -16,6 +16,24 @@ std::string completion(const TrainConfig& c, const TrainState& state) {
               state.best_step);
 }
 
+std::string remedy(const score::Verdict& verdict) {
+  switch (verdict.status) {
+    case score::VerdictStatus::kPlateau:
+    case score::VerdictStatus::kBlind:
+      return " To go on, run the same command with a larger verdict.after, or with "
+             "verdict.action=report.";
+    case score::VerdictStatus::kRelapse:
+      return " To go on, run the same command with verdict.action=report.";
+    case score::VerdictStatus::kNan:
+      return " Go on from an earlier checkpoint (--resume) with a lower optimizer.learning_rate "
+             "(--allow-change), or a smaller optimizer.clip_norm.";
+    case score::VerdictStatus::kDegenerate:
+    case score::VerdictStatus::kOk:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 const char* status_of(StopKind kind) {
@@ -49,12 +67,19 @@ bool is_complete(const Config& config, const TrainState& state) {
          (c.patience > 0 && state.validations_without_gain >= c.patience);
 }
 
+bool ends_run(const Config& config, const score::Verdict& verdict) {
+  return verdict.status == score::VerdictStatus::kNan ||
+         config.verdict.action == VerdictAction::kStop;
+}
+
 TrainResult result_of(const Config& config, const TrainState& state,
                       const score::Verdict& verdict) {
-  if (verdict.status != score::VerdictStatus::kOk)
-    return {.kind = StopKind::kFailed, .reason = describe(verdict), .validation = {}};
-  return {
-      .kind = StopKind::kCompleted, .reason = completion(config.train, state), .validation = {}};
+  const bool is_ok = verdict.status == score::VerdictStatus::kOk;
+  if (!is_ok && ends_run(config, verdict))
+    return {.kind = StopKind::kFailed, .reason = describe(verdict) + remedy(verdict)};
+  return {.kind = StopKind::kCompleted,
+          .reason = completion(config.train, state),
+          .verdict = is_ok ? "" : describe(verdict)};
 }
 
 score::VerdictMonitor make_verdict(const Config& config, const data::PreparedData& data,
@@ -67,7 +92,8 @@ score::VerdictMonitor make_verdict(const Config& config, const data::PreparedDat
       {.unigram_entropy = data.unigram_entropy,
        .after = after,
        .encoder_decoder = config.model.kind == model::ModelKind::kEncoderDecoder,
-       .nonfinite_limit = kMostSkippedInARow});
+       .nonfinite_limit = kMostSkippedInARow,
+       .judges_learning = config.verdict.action != VerdictAction::kOff});
   monitor.restore(state);
   return monitor;
 }

@@ -17,6 +17,7 @@ struct TrainResult {
   StopKind kind = StopKind::kCompleted;
   std::string reason = {};                          // why it ended, one sentence
   std::optional<ValidationRecord> validation = {};  // the last one
+  std::string verdict = {};  // on a run that went on in spite of it (verdict.action: report)
 };
 
 // "completed", "interrupted" or "failed", as result.json says it.
@@ -26,7 +27,11 @@ struct TrainResult {
 // Nothing is left to train.
 [[nodiscard]] bool is_complete(const Config& config, const TrainState& state);
 
-// How a complete run, or one that the verdict has ended, stands.
+// verdict.action: stop, or numbers that are not finite.
+[[nodiscard]] bool ends_run(const Config& config, const score::Verdict& verdict);
+
+// How a complete run, or one that the verdict has ended, stands. The reason of a failure says what
+// can be done about it.
 [[nodiscard]] TrainResult result_of(const Config& config, const TrainState& state,
                                     const score::Verdict& verdict);
 

@@ -88,6 +88,10 @@ void HistorySink::validated(const ValidationRecord& r) {
   event("validated", std::move(fields));
 }
 
+void HistorySink::judged(int64_t step, const std::string& verdict) {
+  event("judged", {{"step", step}, {"verdict", verdict}});
+}
+
 void HistorySink::saved(const SaveRecord& r) {
   event("saved", {{"step", r.step},
                   {"path", r.path},

@@ -20,6 +20,7 @@ class HistorySink final : public RunObserver {
   void step_skipped(const StepRecord& record,
                     std::span<const observe::NonfiniteBlock> blocks) override;
   void validated(const ValidationRecord& record) override;
+  void judged(int64_t step, const std::string& verdict) override;
   void saved(const SaveRecord& record) override;
   void save_failed(int64_t step, const std::string& reason) override;
   void sync() override;

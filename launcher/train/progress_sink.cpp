@@ -28,6 +28,10 @@ void ProgressSink::validated(const ValidationRecord& r) {
   log_.info(text);
 }
 
+void ProgressSink::judged(int64_t step, const std::string& verdict) {
+  log_.warn(join("step ", step, ": ", verdict));
+}
+
 void ProgressSink::saved(const SaveRecord& r) {
   for (const std::string& warning : r.warnings) log_.warn(warning);
 }

@@ -19,6 +19,7 @@ class ProgressSink final : public RunObserver {
 
   void step_done(const StepRecord& record) override;
   void validated(const ValidationRecord& record) override;
+  void judged(int64_t step, const std::string& verdict) override;
   void saved(const SaveRecord& record) override;
   void save_failed(int64_t step, const std::string& reason) override;
   void finished(const RunEnd& end) override;

@@ -27,6 +27,10 @@ void RunObservers::validated(const ValidationRecord& record) {
   for (RunObserver* o : all_) o->validated(record);
 }
 
+void RunObservers::judged(int64_t step, const std::string& verdict) {
+  for (RunObserver* o : all_) o->judged(step, verdict);
+}
+
 void RunObservers::saved(const SaveRecord& record) {
   for (RunObserver* o : all_) o->saved(record);
 }

@@ -28,6 +28,8 @@ class RunObserver {
   virtual void step_skipped(const StepRecord& /*record*/,
                             std::span<const observe::NonfiniteBlock> /*blocks*/) {}
   virtual void validated(const ValidationRecord& /*record*/) {}
+  // The first verdict on the run's learning, "plateau: ...".
+  virtual void judged(int64_t /*step*/, const std::string& /*verdict*/) {}
   virtual void saved(const SaveRecord& /*record*/) {}
   virtual void save_failed(int64_t /*step*/, const std::string& /*reason*/) {}
   // On return, what was reported before the call is on disk; called before a checkpoint that relies
@@ -49,6 +51,7 @@ class RunObservers final : public RunObserver {
   void step_skipped(const StepRecord& record,
                     std::span<const observe::NonfiniteBlock> blocks) override;
   void validated(const ValidationRecord& record) override;
+  void judged(int64_t step, const std::string& verdict) override;
   void saved(const SaveRecord& record) override;
   void save_failed(int64_t step, const std::string& reason) override;
   void sync() override;

@@ -67,6 +67,7 @@ struct RunEnd {
   std::string reason;  // one sentence
   int64_t step = 0;
   std::optional<Validation> validation;  // the last one
+  std::string verdict = {};              // that did not end it; empty: none
 };
 
 }  // namespace fathom::launcher

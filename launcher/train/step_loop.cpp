@@ -53,9 +53,12 @@ TrainResult StepLoop::run() {
     report(batch, gradient, update, rate, start);
     advance(batch, update);
     if (parts_.validator.is_due(step)) {
+      const bool has_verdict = verdict_.verdict().has_value();
       const ValidationRecord& record = validate();
       track_best(record, state_);
       judge(record, verdict_);
+      if (!has_verdict && verdict_.verdict())
+        parts_.observer.judged(step, describe(*verdict_.verdict()));
     }
     state_.verdict = verdict_.state();
     const StepAgreement agreed = agree(parts_.group, {.stops = requested_stop() != 0,
@@ -75,7 +78,10 @@ TrainResult StepLoop::run() {
   return result;
 }
 
-bool StepLoop::is_over() const { return is_complete(config_, state_) || verdict_.verdict(); }
+bool StepLoop::is_over() const {
+  const std::optional<score::Verdict> verdict = verdict_.verdict();
+  return is_complete(config_, state_) || (verdict && ends_run(config_, *verdict));
+}
 
 bool StepLoop::observes(int64_t step) const {
   const int64_t every = config_.monitoring.layer_statistics_every;
@@ -131,12 +137,16 @@ const ValidationRecord& StepLoop::validate() {
 }
 
 // The last validation may still say that the run has failed; the state does not hear of one that
-// was not scheduled.
+// was not scheduled. A scheduled one is in the state, also where an earlier attempt made it.
 TrainResult StepLoop::end_of_run() {
   score::VerdictMonitor verdict = verdict_;
   const auto& last = parts_.validator.last();
   const bool is_validated = last && last->step == state_.step;
-  if (!is_validated && parts_.validator.has_data()) judge(validate(), verdict);
+  const bool is_judged = verdict.state().validations > 0 && verdict.state().last_step == state_.step;
+  if (!is_validated && parts_.validator.has_data()) {
+    const ValidationRecord& record = validate();
+    if (!is_judged) judge(record, verdict);
+  }
   return result_of(config_, state_, verdict.finish());
 }
 

@@ -158,7 +158,7 @@ std::optional<TrainResult> TrainingRun::earlier_end() const {
   if (status == status_of(StopKind::kFailed)) {
     const std::optional<score::Verdict> verdict =
         make_verdict(config_, data_, state_.verdict).verdict();
-    if (!verdict) return std::nullopt;
+    if (!verdict || !ends_run(config_, *verdict)) return std::nullopt;
     const TrainResult result = result_of(config_, state_, *verdict);
     log_result(result);
     return result;
@@ -250,7 +250,8 @@ void TrainingRun::finish(const TrainResult& result) {
   RunEnd end = {.status = status_of(result.kind),
                 .reason = result.reason,
                 .step = loop_->state().step,
-                .validation = {}};
+                .validation = {},
+                .verdict = result.verdict};
   if (result.validation) end.validation = result.validation->result;
   sinks_->observer().finished(end);
   log_result(result);

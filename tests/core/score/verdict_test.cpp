@@ -36,8 +36,14 @@ TEST(DefaultVerdictAfter, IsTwiceTheWarmupButAtLeast8000AndAtMostHalfTheRun) {
   EXPECT_EQ(default_verdict_after(100, 100000), 8000);
   EXPECT_EQ(default_verdict_after(0, 100000), 8000);
   EXPECT_EQ(default_verdict_after(8000, 20000), 10000);
-  EXPECT_EQ(default_verdict_after(50, 301), 150);
+  EXPECT_EQ(default_verdict_after(50, 3001), 1500);
   EXPECT_EQ(default_verdict_after(8000, 0), 16000);
+}
+
+TEST(DefaultVerdictAfter, IsNeverInTheWarmupNorBeforeStep1000) {
+  EXPECT_EQ(default_verdict_after(4000, 5000), 4000);
+  EXPECT_EQ(default_verdict_after(50, 301), 1000);
+  EXPECT_EQ(default_verdict_after(0, 1), 1000);
 }
 
 TEST(VerdictMonitor, CallsAnOrdinaryRunOk) {
@@ -199,6 +205,73 @@ TEST(VerdictMonitor, ContinuesFromASavedStateAsIfNeverInterrupted) {
     ASSERT_TRUE(whole.verdict().has_value());
     expect_verdict(after.verdict(), VerdictStatus::kRelapse, 5000, whole.verdict()->reason);
   }
+}
+
+TEST(VerdictMonitor, KeepsAVerdictThatDidNotEndTheRunAndItsNumbers) {
+  VerdictMonitor monitor(options());
+  const auto plateau = monitor.add_validation(8000, 5.9, 0.0);
+  ASSERT_TRUE(plateau.has_value());
+
+  expect_verdict(monitor.add_validation(9000, 3.0, 1.0), VerdictStatus::kPlateau, 8000,
+                 plateau->reason);
+  EXPECT_EQ(monitor.add_validation(10000, kNaN, 1.0)->status, VerdictStatus::kNan);
+}
+
+TEST(VerdictMonitor, LetsNonfiniteUpdatesReplaceAVerdictOnLearning) {
+  VerdictMonitor monitor(options());
+  ASSERT_TRUE(monitor.add_validation(8000, 5.9, 0.0).has_value());
+
+  expect_verdict(monitor.add_nonfinite(8001, NonfiniteValue::kLoss), VerdictStatus::kNan, 8001,
+                 "The training loss was not finite at step 8001 (1 in a row).");
+}
+
+TEST(VerdictMonitor, JudgesOnlyFinitenessWhereLearningIsNotJudged) {
+  VerdictOptions off = options();
+  off.judges_learning = false;
+  VerdictMonitor monitor(off);
+
+  EXPECT_FALSE(monitor.add_validation(8000, 5.9, 0.0));
+  EXPECT_FALSE(monitor.add_validation(9000, 7.9, 0.0));
+  EXPECT_FALSE(monitor.add_validation(20000, 7.9, 0.0));
+  EXPECT_TRUE(monitor.add_validation(20001, kNaN, 0.0));
+}
+
+// Of a monitor whose verdict fell at step 8000 of `nll`, continued with other options.
+std::optional<Verdict> judged_again(double nll, const VerdictOptions& then) {
+  VerdictMonitor before(options()), after(then);
+  before.add_validation(1000, 3.0, 1.0);
+  if (nll > 5.4) before = VerdictMonitor(options());
+  before.add_validation(2000, nll, 1.0);
+  before.add_validation(8000, nll, 1.0);
+  EXPECT_TRUE(before.verdict().has_value());
+  after.restore(before.state());
+  return after.verdict();
+}
+
+TEST(VerdictMonitor, WithdrawsAVerdictThatItsOptionsWouldNotHaveGiven) {
+  VerdictOptions later = options(), sooner = options(), off = options();
+  later.after = 8001;
+  sooner.after = 7000;
+  off.judges_learning = false;
+  const double plateau = 5.9, relapse = 4.5;
+
+  EXPECT_FALSE(judged_again(plateau, later).has_value());
+  EXPECT_FALSE(judged_again(plateau, off).has_value());
+  EXPECT_TRUE(judged_again(plateau, sooner).has_value());
+  EXPECT_TRUE(judged_again(relapse, later).has_value());  // which does not wait for `after`
+  EXPECT_FALSE(judged_again(relapse, off).has_value());
+}
+
+TEST(VerdictMonitor, NeverWithdrawsNonfiniteNumbers) {
+  VerdictOptions off = options();
+  off.judges_learning = false;
+  off.after = 100000;
+  VerdictMonitor before(options()), after(off);
+  before.add_nonfinite(7, NonfiniteValue::kLoss);
+
+  after.restore(before.state());
+
+  EXPECT_TRUE(after.verdict().has_value());
 }
 
 TEST(VerdictMonitor, HoldsOnlyFiniteNumbersInItsState) {

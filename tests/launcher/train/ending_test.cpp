@@ -61,8 +61,36 @@ TEST(Ending, IsAFailureWhereTheVerdictSaysSo) {
       result_of(config, far_on(), {score::VerdictStatus::kPlateau, "Too high.", 90});
 
   EXPECT_EQ(failed.kind, StopKind::kFailed);
-  EXPECT_EQ(failed.reason, "plateau: Too high.");
+  EXPECT_EQ(failed.reason,
+            "plateau: Too high. To go on, run the same command with a larger verdict.after, or "
+            "with verdict.action=report.");
   EXPECT_EQ(result_of(config, far_on(), {}).kind, StopKind::kCompleted);
+}
+
+TEST(Ending, IsAFailureByAVerdictThatEndsRuns) {
+  using enum score::VerdictStatus;
+  Config config = endless();
+  for (const auto action : {VerdictAction::kStop, VerdictAction::kReport, VerdictAction::kOff}) {
+    config.verdict.action = action;
+    const bool stops = action == VerdictAction::kStop;
+    EXPECT_EQ(ends_run(config, {kPlateau, "", 1}), stops);
+    EXPECT_EQ(ends_run(config, {kBlind, "", 1}), stops);
+    EXPECT_EQ(ends_run(config, {kRelapse, "", 1}), stops);
+    EXPECT_TRUE(ends_run(config, {kNan, "", 1}));
+  }
+}
+
+TEST(Ending, TellsAVerdictThatWasOnlyReported) {
+  Config config = endless();
+  config.train.max_steps = 100;
+  config.verdict.action = VerdictAction::kReport;
+
+  const TrainResult result =
+      result_of(config, far_on(), {score::VerdictStatus::kPlateau, "Too high.", 90});
+
+  EXPECT_EQ(result.kind, StopKind::kCompleted);
+  EXPECT_EQ(result.reason, "reached train.max_steps 100");
+  EXPECT_EQ(result.verdict, "plateau: Too high.");
 }
 
 TEST(Ending, HasAStatusAndAnExitCode) {
@@ -113,8 +141,24 @@ TEST(MakeVerdict, JudgesFromTheStepOfTheConfigOnOrFromOneThatFollowsFromIt) {
   config.optimizer.warmup_steps = 5000;
   config.train.max_steps = 100'000;
   EXPECT_EQ(judged_from(config), 10'000);
+  config.train.max_steps = 12'000;
+  EXPECT_EQ(judged_from(config), 6000);
   config.train.max_steps = 600;
-  EXPECT_EQ(judged_from(config), 300);
+  EXPECT_EQ(judged_from(config), 5000) << "not before the warm-up is over";
+}
+
+TEST(MakeVerdict, WithdrawsAVerdictForALaterStep) {
+  Config config = small_config();
+  config.verdict.after = 1;
+  const data::PreparedData data = small_data();
+  score::VerdictMonitor first = make_verdict(config, data, {});
+  ASSERT_TRUE(first.add_validation(1, data.unigram_entropy, 1.0).has_value());
+
+  EXPECT_TRUE(make_verdict(config, data, first.state()).verdict().has_value());
+  config.verdict.after = 2;
+  EXPECT_FALSE(make_verdict(config, data, first.state()).verdict().has_value());
+  config.verdict = {.after = 1, .action = VerdictAction::kOff};
+  EXPECT_FALSE(make_verdict(config, data, first.state()).verdict().has_value());
 }
 
 TEST(MakeVerdict, AsksADecoderForNoSourceGain) {

@@ -30,6 +30,9 @@ class EventRecorder : public RunObserver {
     add("skipped ", record.step, " for ", blocks.size(), " blocks");
   }
   void validated(const ValidationRecord& record) override { add("validated ", record.step); }
+  void judged(int64_t step, const std::string& verdict) override {
+    add("judged ", step, ": ", verdict);
+  }
   void saved(const SaveRecord& record) override {
     saves.push_back(record);
     add("saved ", record.step);

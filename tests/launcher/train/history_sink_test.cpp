@@ -52,6 +52,7 @@ TEST(HistorySink, WritesEventsWithTheirReasons) {
   sink.started(sample_start());
   sink.step_skipped(skipped_step(), kNonfinite);
   sink.validated(sample_validation());
+  sink.judged(7, "plateau: Too high.");
   sink.saved(sample_save());
   sink.save_failed(8, "no space");
   sink.finished(sample_end());
@@ -70,6 +71,10 @@ TEST(HistorySink, WritesEventsWithTheirReasons) {
                            time +
                            R"("step":7,"validation_loss":1.0,"perplexity":2.718281828459045,)"
                            R"("source_gain":0.5,"bleu":12.5\})"
+                           "\n"
+                           R"(\{"event":"judged")" +
+                           time +
+                           R"("step":7,"verdict":"plateau: Too high."\})"
                            "\n"
                            R"(\{"event":"saved")" +
                            time +

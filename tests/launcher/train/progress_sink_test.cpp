@@ -51,6 +51,14 @@ TEST_F(ProgressSinkTest, LogsAValidationWithWhatItHas) {
   EXPECT_THAT(screen_.str(), EndsWith("step 7: validation loss 1, perplexity 2.71828\n"));
 }
 
+TEST_F(ProgressSinkTest, LogsAVerdictAsAWarning) {
+  ProgressSink sink(screen_, progress(false), log_);
+
+  sink.judged(7, "plateau: Too high.");
+
+  EXPECT_THAT(screen_.str(), EndsWith("warning: step 7: plateau: Too high.\n"));
+}
+
 TEST_F(ProgressSinkTest, LogsASaveThatFailedAsAnError) {
   ProgressSink sink(screen_, progress(false), log_);
 

@@ -38,6 +38,18 @@ TEST(ResultSink, LeavesOutWhatTheRunDoesNotHave) {
   EXPECT_TRUE(read_text(run / "result.json").ends_with("\"step\":7}\n"));
 }
 
+TEST(ResultSink, TellsAVerdictThatDidNotEndTheRun) {
+  const TemporaryDirectory run;
+  ResultSink sink(run.path());
+  RunEnd end = sample_end();
+  end.verdict = "blind: It does not read.";
+
+  sink.finished(end);
+
+  EXPECT_TRUE(
+      read_text(run / "result.json").ends_with("\"verdict\":\"blind: It does not read.\"}\n"));
+}
+
 TEST(ResultSink, SaysWhatEveryResumeChanged) {
   const TemporaryDirectory run;
   ResultSink sink(run.path());

@@ -29,6 +29,7 @@ class Listener final : public RunObserver {
     hear("skipped", record.step + int64_t(blocks.size()));
   }
   void validated(const ValidationRecord& record) override { hear("validated", record.step); }
+  void judged(int64_t step, const std::string& verdict) override { hear(verdict, step); }
   void saved(const SaveRecord& record) override { hear("saved", record.step); }
   void save_failed(int64_t step, const std::string& reason) override { hear(reason, step); }
   void sync() override { hear("sync", 0); }
@@ -50,6 +51,7 @@ void send_all_events(RunObserver& observer) {
   observer.step_skipped(skipped_step(), kNonfinite);
   observer.step_done(sample_step());
   observer.validated(sample_validation());
+  observer.judged(7, "plateau");
   observer.saved(sample_save());
   observer.save_failed(7, "full");
   observer.sync();
@@ -68,8 +70,8 @@ TEST(RunObservers, ForwardEveryEventToEachInOrder) {
   EXPECT_THAT(heard,
               ElementsAre("a started 0", "b started 0", "a state 1", "b state 1", "a layers 8",
                           "b layers 8", "a skipped 8", "b skipped 8", "a step 7", "b step 7",
-                          "a validated 7", "b validated 7", "a saved 7", "b saved 7", "a full 7",
-                          "b full 7", "a sync 0", "b sync 0", "a finished 7", "b finished 7"));
+                          "a validated 7", "b validated 7", "a plateau 7", "b plateau 7",
+                          "a saved 7", "b saved 7", "a full 7", "b full 7", "a sync 0", "b sync 0", "a finished 7", "b finished 7"));
 }
 
 TEST(RunObservers, DoNothingWhenThereAreNone) {

@@ -265,6 +265,63 @@ TEST_F(StepLoopTest, FailsWhereTheLastValidationShowsIt) {
   });
 }
 
+TEST_F(StepLoopTest, GoesOnInSpiteOfAVerdictThatIsOnlyReported) {
+  config_.train.validate_every = 2;
+  config_.verdict = {.after = 1, .action = VerdictAction::kReport};
+  data_.unigram_entropy = 0.01;
+
+  run_to_its_end([](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.kind, StopKind::kCompleted);
+    EXPECT_EQ(result.reason, "reached train.max_steps 4");
+    EXPECT_THAT(result.verdict, StartsWith("plateau: The best validation loss up to step 2 is "));
+    EXPECT_EQ(loop.state().step, 4);
+  });
+  const auto is_verdict = [](const std::string& e) { return e.starts_with("judged "); };
+  EXPECT_EQ(std::ranges::count_if(recorder_.events, is_verdict), 1);
+  EXPECT_THAT(recorder_.events, Contains(StartsWith("judged 2: plateau: ")));
+}
+
+TEST_F(StepLoopTest, JudgesNothingWhereTheVerdictIsOff) {
+  config_.train.validate_every = 2;
+  config_.verdict = {.after = 1, .action = VerdictAction::kOff};
+  data_.unigram_entropy = 0.01;
+
+  run_to_its_end([](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    EXPECT_EQ(result.kind, StopKind::kCompleted);
+    EXPECT_EQ(result.verdict, "");
+    EXPECT_EQ(loop.state().verdict.status, 0);
+  });
+}
+
+// The end of an earlier attempt was cut off after its last save.
+TEST_F(StepLoopTest, MakesUpForAnEndThatWasCutOff) {
+  for (const int64_t every : {0, 2}) {
+    config_.train.validate_every = every;
+    recorder_.events.clear();
+    on_one_rank([&](dist::Communicator& group) {
+      TrainState ended;
+      double loss = 0;
+      {
+        SmallRun run(config_, data_, group, recorder_);
+        StepLoop loop = run.loop();
+        loss = loop.run().validation->result.nll;
+        ended = loop.state();
+      }
+      EventRecorder again;
+      SmallRun run(config_, data_, group, again, ended.step);
+      const TrainResult result = run.loop(ended).run();
+
+      EXPECT_EQ(result.kind, StopKind::kCompleted);
+      EXPECT_EQ(result.reason, "reached train.max_steps 4");
+      ASSERT_TRUE(result.validation.has_value());
+      EXPECT_EQ(result.validation->step, 4);
+      EXPECT_GT(loss, 0);
+      EXPECT_THAT(again.events, Contains("validated 4"));
+      EXPECT_THAT(again.steps, SizeIs(0));
+    });
+  }
+}
+
 TEST_F(StepLoopTest, ReportsAndCountsAStepThatWasSkipped) {
   config_.monitoring.layer_statistics_every = 1;
   config_.train.max_steps = 3;
@@ -307,7 +364,8 @@ TEST_F(StepLoopTest, FailsAfterTenSkippedStepsInARow) {
     const TrainResult result = loop.run();
 
     EXPECT_EQ(result.kind, StopKind::kFailed);
-    EXPECT_EQ(result.reason, "nan: The training loss was not finite at step 10 (10 in a row).");
+    EXPECT_THAT(result.reason,
+                StartsWith("nan: The training loss was not finite at step 10 (10 in a row). "));
     EXPECT_EQ(loop.state().step, 10);
   });
 }

@@ -222,6 +222,31 @@ TEST_F(TrainingRunTest, ThatHasFailedStaysFailed) {
   EXPECT_THAT(said(), EndsWith("fathom train: failed at step 2: " + first.result.reason + "\n"));
 }
 
+TEST_F(TrainingRunTest, ThatHasFailedGoesOnAsItsReasonSays) {
+  const auto stuck = [&](const std::string& verdict, const std::string& run) {
+    return config({verdict, "optimizer.learning_rate=1e-9", "optimizer.warmup_start=0",
+                   "train.max_steps=4"},
+                  run);
+  };
+  for (const std::string remedy : {"verdict.after=1000", "verdict.action=report"}) {
+    const std::string run = remedy.substr(8, 3);
+    ASSERT_EQ(train(stuck("verdict.after=1", run)).result.kind, StopKind::kFailed);
+
+    const Trained again = train(stuck(remedy, run));
+
+    EXPECT_EQ(again.first_step, 2);
+    EXPECT_EQ(again.result.kind, StopKind::kCompleted);
+    EXPECT_EQ(result(run).at("status"), "completed");
+  }
+}
+
+TEST_F(TrainingRunTest, IsNotJudgedInAFirstTrial) {
+  Config first = config({"optimizer.learning_rate=1e-9", "optimizer.warmup_start=0"});
+  first.verdict = {};
+
+  EXPECT_EQ(train(first).result.kind, StopKind::kCompleted);
+}
+
 TEST_F(TrainingRunTest, SaysWhichErrorEndedIt) {
   dist::run_ranks(1, [&](dist::Communicator& group) {
     TrainingRun run(config(), {}, group);

@@ -174,6 +174,77 @@ TEST_F(ValidatorTest, FindsTheSameOnAnyNumberOfRanks) {
     });
 }
 
+// Pairs of these sources, each with a target of its own.
+data::Dataset with_sources(const std::vector<std::vector<int32_t>>& sources) {
+  std::vector<data::TokenPair> pairs;
+  for (size_t i = 0; i < sources.size(); ++i)
+    pairs.push_back({sources[i], {int32_t(3 + i % 10), int32_t(4 + i % 7)}});
+  return data::Dataset::from_pairs(pairs, false);
+}
+
+SourceExchange exchange_of(const data::Dataset& data) {
+  return exchange_sources(data, data::evaluation_plan(data.lengths(), 6));
+}
+
+TEST(SourceExchange, GivesEachSentenceTheSourceOfTheNextInThePlan) {
+  const SourceExchange exchange = exchange_of(with_sources({{5, 5}, {6}, {7, 7}, {8}}));
+
+  EXPECT_TRUE(exchange.is_telling);
+  EXPECT_EQ(exchange.pairs, (std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(exchange.sources, (std::vector<std::vector<int64_t>>{{1, 2}, {3, 0}}));
+}
+
+TEST(SourceExchange, LeavesOutPairsWhoseNextHasTheSameSource) {
+  const SourceExchange exchange = exchange_of(with_sources({{5}, {5}, {6}, {5}}));
+
+  EXPECT_TRUE(exchange.is_telling);
+  EXPECT_EQ(exchange.pairs, (std::vector<std::vector<int64_t>>{{1}, {2}}));
+  EXPECT_EQ(exchange.sources, (std::vector<std::vector<int64_t>>{{2}, {3}}));
+}
+
+TEST(SourceExchange, TellsNothingWhereTooFewSourcesDiffer) {
+  EXPECT_FALSE(exchange_of(with_sources({{5}})).is_telling);
+  EXPECT_FALSE(exchange_of(with_sources({{5}, {5}, {5}, {5}})).is_telling);
+  std::vector<std::vector<int32_t>> nearly_equal(20, {5});
+  nearly_equal[7] = {6};  // two of twenty pairs
+  EXPECT_TRUE(exchange_of(with_sources(nearly_equal)).is_telling);
+  nearly_equal.push_back({5});
+  EXPECT_FALSE(exchange_of(with_sources(nearly_equal)).is_telling);
+}
+
+TEST_F(ValidatorTest, MeasuresTheGainOverThePairsThatWereExchanged) {
+  // A set twice over: neighbours in the plan have equal sources, so that every second pair counts,
+  // and each of those has the neighbour that it has in the set alone.
+  const data::Dataset once = *data_.valid;
+  std::vector<data::TokenPair> twice;
+  for (int64_t i = 0; i < once.size(); ++i)
+    for (int copy = 0; copy < 2; ++copy)
+      twice.push_back({{once.source(i).begin(), once.source(i).end()},
+                       {once.target(i).begin(), once.target(i).end()}});
+  Validation alone;
+  on(1, [&](Validator& validator) { alone = validator.run(1).result; });
+  data_.valid = data::Dataset::from_pairs(twice, false);
+
+  for (const int ranks : {1, 3})
+    on(ranks, [&](Validator& validator) {
+      const Validation doubled = validator.run(1).result;
+      EXPECT_NEAR(doubled.source_gain, alone.source_gain, 1e-12);
+      EXPECT_NEAR(doubled.nll, alone.nll, 1e-12);
+      EXPECT_EQ(doubled.tokens, 2 * alone.tokens);
+    });
+}
+
+TEST_F(ValidatorTest, HasNoSourceGainWhereAllSourcesAreEqual) {
+  data_.valid = with_sources({{5, 6}, {5, 6}, {5, 6}});
+  on(1, [&](Validator& validator) { EXPECT_TRUE(std::isnan(validator.run(1).result.source_gain)); });
+}
+
+TEST_F(ValidatorTest, TakesAPairLongerThanAMicroBatch) {
+  std::vector<int32_t> long_one(size_t(config_.batch.micro_tokens), 7);
+  data_.valid = with_sources({{5, 6}, long_one, {7}});
+  on(1, [&](Validator& validator) { EXPECT_GT(validator.run(1).result.nll, 0); });
+}
+
 TEST_F(ValidatorTest, TranslatesWhereBleuIsAskedFor) {
   std::vector<std::string> text;
   for (int i = 0; i < 40; ++i) text.push_back(data::testing::sentence(i, false));
