@@ -7,6 +7,7 @@
 
 #include "core/base/hash.h"
 #include "launcher/config/show.h"
+#include "launcher/json_members.h"
 #include "launcher/version.h"
 
 namespace fathom::launcher {
@@ -29,6 +30,7 @@ std::string provenance_json(const Config& config, const std::vector<ConfigChange
                                {"data", data.content_hash},
                                {"tokenizer", xxh3_128(data.tokenizer->bytes())},
                                {"training_tokens", data.train.hash()},
+                               {"validation_tokens", data.valid ? data.valid->hash() : ""},
                                {"version", version()},
                                {"commit", commit()},
                                {"numerics", numerics},
@@ -39,9 +41,7 @@ std::string provenance_json(const Config& config, const std::vector<ConfigChange
 }
 
 std::string provenance_text(const std::string& text, const std::string& key) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains(key) || !json[key].is_string()) return {};
-  return json[key].get<std::string>();
+  return text_member(text, key);
 }
 
 std::vector<ConfigChange> provenance_changes(const std::string& text) {

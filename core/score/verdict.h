@@ -62,6 +62,9 @@ struct VerdictState {
   int64_t step = 0;                // of the verdict
   double value = 0;                // that broke the rule
   double reference = 0;            // the BLEU it was compared with; 0: none
+
+  // The validations so far were of another text. A verdict that has fallen stands.
+  void forget_best() { validations = raised_validations = 0; }
 };
 
 // "plateau: the best validation loss ..."

@@ -38,7 +38,9 @@ win over the file, and a later word wins over an earlier one:
 
 The last column says whether the key may change when a run is resumed: freely, or on request, which is
 `--allow-change KEY,KEY,...`, since it changes what is learned. Another changed key is an error that
-names both values.
+names both values. Texts are compared by what they hold: those of `data.train` and `data.valid` may lie
+elsewhere, another training text is refused, another validation text must be allowed. Where the config
+leaves `batch.shards` at 0, a run that is resumed keeps the shards that it began with.
 )";
 
 std::string default_of(const Key& key) {

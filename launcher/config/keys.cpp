@@ -134,9 +134,9 @@ void add_data_keys(std::vector<Key>& keys) {
 
   data("train", &D::train, path_or_none(), kNever,
        "Training set: a prefix P for the files P.SOURCE and P.TARGET, "
-       "each plain or with .gz added.");
-  data("valid", &D::valid, path_or_none(), kOnRequest, "Validation set, in the same form.");
-  data("test", &D::test, path_or_none(), kOnRequest, "Test set, in the same form.");
+       "each plain or with .gz added. The same text may lie elsewhere when a run is resumed.");
+  data("valid", &D::valid, path_or_none(), kOnRequest, "Validation set, in the same form. The same text may lie elsewhere when a run is resumed.");
+  data("test", &D::test, path_or_none(), kFreely, "Test set, in the same form.");
   data("source", &D::source, name(), kNever, "File name ending of the source side; its language.");
   data("target", &D::target, name(), kNever,
        "File name ending of the target side; a decoder reads this side only.");
@@ -150,7 +150,7 @@ void add_data_keys(std::vector<Key>& keys) {
        "What to do with a training line that is no valid text: "
        "stop and name it, or drop and count it.");
   data("directory", &D::directory,
-       text("a path, or '' for the default", [](const std::string&) { return true; }), kOnRequest,
+       text("a path, or '' for the default", [](const std::string&) { return true; }), kFreely,
        "Where tokenizer and binary data set are built and shared by runs. "
        "Empty: .fathom/data/FINGERPRINT.");
 }
@@ -162,7 +162,7 @@ void add_batch_keys(std::vector<Key>& keys) {
   batch("tokens", &B::tokens, integer(1, 1'000'000'000), kOnRequest,
         "Tokens of one optimizer step, all ranks together; "
         "a pair costs the longer of its sides, with EOS.");
-  batch("micro_tokens", &B::micro_tokens, integer(1, 100'000'000), kOnRequest,
+  batch("micro_tokens", &B::micro_tokens, integer(1, 100'000'000), kFreely,
         "Most tokens in one forward and backward pass; sets the memory that is needed.");
   batch("shards", &B::shards, integer(0, 65536), kOnRequest,
         "Virtual shards that a batch is cut into; at least the number of ranks. "
@@ -224,11 +224,11 @@ void add_train_keys(std::vector<Key>& keys) {
   train("max_epochs", &T::max_epochs, integer(0, kMostSteps), kFreely,
         "The run ends after this many passes over the training set, "
         "if max_steps is not reached before. 0: no limit.");
-  train("validate_every", &T::validate_every, integer(0, kMostSteps), kOnRequest,
+  train("validate_every", &T::validate_every, integer(0, kMostSteps), kFreely,
         "Steps from one validation to the next. 0: at the end only.");
-  train("patience", &T::patience, integer(0, kMostSteps), kOnRequest,
+  train("patience", &T::patience, integer(0, kMostSteps), kFreely,
         "The run ends after this many validations without a better best_metric. 0: off.");
-  train("best_metric", &T::best_metric, {{"loss", kLoss}, {"bleu", kBleu}}, kOnRequest,
+  train("best_metric", &T::best_metric, {{"loss", kLoss}, {"bleu", kBleu}}, kFreely,
         "What makes a validation the best one.");
   train("precision", &T::precision, {{"fp32", kFp32}, {"bf16", kBf16}, {"fp64", kFp64}}, kOnRequest,
         "Type of matrices and activations; bf16 keeps fp32 master weights. "

@@ -15,7 +15,8 @@ namespace fathom::launcher {
 // no key, and for a key that no resume may change.
 [[nodiscard]] std::vector<std::string> parse_allowed_changes(std::string_view list);
 
-// Those differences that needed to be allowed and were, in the order of the table. InvalidArgument
+// Those differences that needed to be allowed and were, in the order of the table; data.train and
+// data.valid are left to a comparison of their texts. InvalidArgument
 // names the first key that changed and may not, with both values; where the change can be allowed,
 // also the option that allows this one and all others.
 [[nodiscard]] std::vector<Difference> check_resume(const Config& old_config,

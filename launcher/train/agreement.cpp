@@ -24,37 +24,38 @@ void check_ranks_agree(const Config& config, const data::PreparedData& data,
 
 namespace {
 
+constexpr const char* kPutBack =
+    ": the text has changed; put it back, or start a new run in another run.directory";
+
 void check_same_training_text(const checkpoint::Manifest& manifest,
                               const data::PreparedData& data) {
   const std::string old = provenance_text(manifest.provenance, "training_tokens");
-  require<DataError>(!old.empty(),
-                     "data: the checkpoint is of a version that did not record which text it was "
-                     "trained on; resume it unchanged to its next save, then with the change");
   const bool is_same =
       old == data.train.hash() &&
       provenance_text(manifest.provenance, "tokenizer") == xxh3_128(data.tokenizer->bytes());
-  require<DataError>(is_same, "data: the tokens of train are ", data.train.hash(),
-                     ", but the run was started with ", old,
-                     ": the texts have changed; put them back, or start a new run in another "
-                     "run.directory");
+  require<DataError>(is_same, "data.train: its tokens are ", data.train.hash(),
+                     ", but the run was started with ", old, kPutBack);
 }
 
 }  // namespace
 
-void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data,
-                     const std::vector<ConfigChange>& changes) {
-  const checkpoint::Manifest& manifest = checkpoint.manifest();
-  const std::vector<ConfigChange> now = changes_at(changes, manifest.step);
-  const bool has_other_texts = std::any_of(now.begin(), now.end(), [](const ConfigChange& c) {
-    return c.key == "data.valid" || c.key == "data.test";
-  });
-  if (has_other_texts) return check_same_training_text(manifest, data);
-  const std::string old = provenance_text(manifest.provenance, "data");
-  require<DataError>(old.empty() || old == data.content_hash,
-                     "data: the tokens of train, valid and test are ", data.content_hash,
-                     ", but the run was started with ", old,
-                     ": the texts have changed; put them back, or start a new run in another "
-                     "run.directory");
+bool check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data,
+                     const std::vector<std::string>& allowed) {
+  const std::string& provenance = checkpoint.manifest().provenance;
+  const std::string all = provenance_text(provenance, "data");
+  if (all.empty() || all == data.content_hash) return false;
+  require<DataError>(!provenance_text(provenance, "training_tokens").empty(),
+                     "data: the checkpoint is of a version that did not record which of its texts "
+                     "was which; resume it unchanged to its next save, then with other texts");
+  check_same_training_text(checkpoint.manifest(), data);
+  const std::string old = provenance_text(provenance, "validation_tokens");
+  const std::string now = data.valid ? data.valid->hash() : "";
+  if (old == now) return false;
+  const bool is_allowed = std::find(allowed.begin(), allowed.end(), "data.valid") != allowed.end();
+  require<DataError>(is_allowed, "data.valid: its tokens are ", now,
+                     ", but the run was started with ", old, kPutBack,
+                     ", or go on with it: --allow-change data.valid");
+  return true;
 }
 
 void check_same_numerics(const checkpoint::Checkpoint& checkpoint, const std::string& now,

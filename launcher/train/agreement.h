@@ -17,10 +17,12 @@ namespace fathom::launcher {
 void check_ranks_agree(const Config& config, const data::PreparedData& data,
                        const std::string& numerics, dist::Communicator& group);
 
-// A resumed run needs the tokens it was started with: those of every text, or of the training text
-// alone where `changes` has data.valid or data.test. DataError when they have changed since.
-void check_same_data(const checkpoint::Checkpoint& checkpoint, const data::PreparedData& data,
-                     const std::vector<ConfigChange>& changes);
+// A resumed run needs the training text that it was started with, by its tokens, wherever the files
+// lie; and the validation text, unless `allowed` has data.valid. Returns whether that has changed.
+// DataError when a text has changed that may not.
+[[nodiscard]] bool check_same_data(const checkpoint::Checkpoint& checkpoint,
+                                   const data::PreparedData& data,
+                                   const std::vector<std::string>& allowed);
 
 // A run resumed under other kernels rounds differently: allowed, with a warning. `now` is the
 // device's numerics.

@@ -1,10 +1,10 @@
 #include "launcher/train/run_directory.h"
 
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "checkpoint/resolve.h"
 #include "core/base/error.h"
@@ -13,7 +13,9 @@
 #include "launcher/config/load.h"
 #include "launcher/config/resume_rules.h"
 #include "launcher/config/show.h"
+#include "launcher/json_members.h"
 #include "launcher/provenance.h"
+#include "launcher/train/run_config.h"
 
 namespace fathom::launcher {
 namespace {
@@ -25,6 +27,15 @@ std::string new_run_id() { return fmt::format("{:016x}", random_bits()); }
 // Only config.yaml of an earlier start may be there.
 bool is_used(const checkpoint::CheckpointDirectory& checkpoints, const fs::path& run) {
   return !checkpoints.list().empty() || fs::exists(run / "metrics.jsonl");
+}
+
+// By its own record. A run whose checkpoints were lost must not start anew unasked.
+bool has_saved(const fs::path& run) {
+  std::ifstream events(run / "events.jsonl");
+  for (std::string line; std::getline(events, line);) {
+    if (text_member(line, "event") == "saved") return true;
+  }
+  return false;
 }
 
 std::optional<checkpoint::Checkpoint> newest(const fs::path& directory, bool is_required,
@@ -43,6 +54,9 @@ std::optional<checkpoint::Checkpoint> newest(const fs::path& directory, bool is_
       "another run.directory");
   require<CheckpointError>(!is_required, directory.string(),
                            ": --resume require, but there is no checkpoint");
+  require<CheckpointError>(!has_saved(directory), directory.string(),
+                           ": events.jsonl tells of checkpoints, but there is none; put them back, "
+                           "or choose another run.directory to start anew");
   if (is_used(*run.checkpoints, directory))
     log.warn(
         join(directory.string(), ": a run was started here but left no checkpoint; starting anew"));
@@ -78,8 +92,10 @@ std::string continue_run(const Config& config, const RunOptions& options, Resume
   require<CheckpointError>(!old.empty(), resume.checkpoint->path().string(),
                            ": carries no config; was it written by another program?");
   resume.changes = provenance_changes(manifest.provenance);
-  for (const auto& [key, old_value, new_value] :
-       check_resume(config_of_checkpoint(old, config), config, options.allow_change))
+  const Config before = config_of_checkpoint(old, config);
+  Config now = config;
+  settle_shards(now.batch, before);
+  for (const auto& [key, old_value, new_value] : check_resume(before, now, options.allow_change))
     resume.changes.push_back({manifest.step, key, old_value, new_value});
   resume.run_id = manifest.run_id;
   resume.attempt = manifest.attempt + 1;
@@ -99,7 +115,7 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
   return run;
 }
 
-Resume decide_resume(const Config& config, const RunOptions& options, RunDirectory& run,
+Resume decide_resume(Config& config, const RunOptions& options, RunDirectory& run,
                      dist::Communicator& group, const monitoring::Log& log) {
   Resume resume;
   std::string before;
@@ -115,6 +131,8 @@ Resume decide_resume(const Config& config, const RunOptions& options, RunDirecto
   group.broadcast(before, 0);
   if (resume.resumes) resume.before = config_of_checkpoint(before, config);
   resume.attempt = group.all_reduce_max(resume.attempt);
+  settle_shards(config.batch, resume.before);
+  check_shards(config, group.size());
   return resume;
 }
 
@@ -132,11 +150,11 @@ void write_tokenizer(const Config& config, const data::PreparedData& data) {
                      data.tokenizer->bytes());
 }
 
-std::string last_status(const Config& config) {
+LastResult last_result(const Config& config) {
   const std::optional<std::string> text =
       read_if_there("run", fs::path(config.run.directory) / "result.json");
-  const nlohmann::json result = nlohmann::json::parse(text.value_or(""), nullptr, false);
-  return result.is_object() ? result.value("status", "") : "";
+  return {.status = text_member(text.value_or(""), "status"),
+          .step = integer_member(text.value_or(""), "step")};
 }
 
 }  // namespace fathom::launcher

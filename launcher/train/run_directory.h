@@ -32,6 +32,7 @@ struct Resume {
   std::string run_id;
   int64_t attempt = 1;
   int64_t rejected = 0;  // newer checkpoints that were not valid
+  bool has_other_validation = false;  // the text of data.valid is another one than before
 };
 
 // On rank 0: makes and locks the directory. Throws InvalidArgument when another process holds it,
@@ -39,12 +40,12 @@ struct Resume {
 [[nodiscard]] RunDirectory open_run_directory(const Config& config, int rank,
                                               const monitoring::Log& log);
 
-// Collective. CheckpointError (exit 4) when there are only invalid checkpoints, or none and
-// `--resume require`; InvalidArgument for `never` in a used directory and for a config that this
-// resume may not change.
-[[nodiscard]] Resume decide_resume(const Config& config, const RunOptions& options,
-                                   RunDirectory& run, dist::Communicator& group,
-                                   const monitoring::Log& log);
+// Collective. `config` gets the virtual shards that the run has. CheckpointError (exit 4) when there
+// are only invalid checkpoints, none although the run has saved some, or none and `--resume
+// require`; InvalidArgument for `never` in a used directory, for a config that this resume may not
+// change, and for shards that do not fit.
+[[nodiscard]] Resume decide_resume(Config& config, const RunOptions& options, RunDirectory& run,
+                                   dist::Communicator& group, const monitoring::Log& log);
 
 // Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
 // resume does not jump to them. Call it once nothing can refuse the run any more.
@@ -55,7 +56,11 @@ void write_config(const Config& config);
 // RUN/tokenizer.model.
 void write_tokenizer(const Config& config, const data::PreparedData& data);
 
-// The status in RUN/result.json, "" where there is none: the run did not end.
-[[nodiscard]] std::string last_status(const Config& config);
+// What RUN/result.json says. No status: the run did not end.
+struct LastResult {
+  std::string status;
+  int64_t step = 0;
+};
+[[nodiscard]] LastResult last_result(const Config& config);
 
 }  // namespace fathom::launcher

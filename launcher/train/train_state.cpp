@@ -50,6 +50,12 @@ void visit_moments(checkpoint::Archive& archive, const ParameterStore& store,
   archive.value("optimizer/updates", updates);
 }
 
+void TrainState::forget_best() {
+  validations_without_gain = 0;
+  best_value = std::numeric_limits<double>::infinity();
+  best_step = 0;
+}
+
 void TrainState::visit(checkpoint::Archive& archive) {
   archive.value("step", step);
   archive.value("epoch", next.epoch);

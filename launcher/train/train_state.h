@@ -28,6 +28,8 @@ struct TrainState {
   score::VerdictState verdict = {};
 
   void visit(checkpoint::Archive& archive);
+  // From here on validations are measured otherwise: none before counts as better or worse.
+  void forget_best();
 };
 
 // The parameters on the host, each under its own name and shape. The bytes are laid out as the

@@ -1,6 +1,5 @@
 #include "launcher/train/training_run.h"
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -8,62 +7,15 @@
 
 #include "launcher/cores.h"
 #include "launcher/devices.h"
-#include "launcher/metric_catalogue.h"
 #include "launcher/provenance.h"
 #include "launcher/train/agreement.h"
 #include "launcher/train/profile_model.h"
+#include "launcher/train/run_config.h"
+#include "launcher/train/run_data.h"
 #include "launcher/train/time_limits.h"
 
 namespace fathom::launcher {
 namespace {
-
-// Before the long work, not at the first step that has layer statistics.
-void check_series(const Config& config, int ranks) {
-  const int64_t blocks =
-      config.monitoring.detail == Detail::kBlock ? model::block_count(config.model) : 0;
-  const int64_t needed = monitoring::series_needed(metric_catalogue(), blocks, ranks);
-  require(needed <= config.monitoring.max_series, "monitoring.max_series: got ",
-          config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks, " ranks need ",
-          needed, "; raise it", blocks > 0 ? ", or set monitoring.detail: run" : "");
-}
-
-// With what follows from the number of ranks and the machine.
-Config resolved(Config config, int ranks) {
-  config.batch.shards = data::resolved_shards(config.batch);
-  config.train.threads = threads_per_rank(config);
-  require(ranks <= config.batch.shards, "batch.shards: ", config.batch.shards,
-          " virtual shards cannot be shared out over ", ranks,
-          " ranks; start at most that many, or raise batch.shards");
-  check_series(config, ranks);
-  return config;
-}
-
-// Rank 0 prepares, then the others find it ready, or build their own where they do not see it.
-data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
-                                const monitoring::Log& log) {
-  const bool decoder_only = config.model.kind == model::ModelKind::kDecoder;
-  std::optional<data::PreparedData> data;
-  if (group.rank() == 0) data.emplace(data::prepare(config.data, decoder_only));
-  group.barrier();
-  if (!data) data.emplace(data::prepare(config.data, decoder_only));
-  for (const std::string& note : data->notes) log.info(note);
-  return std::move(*data);
-}
-
-// What validation translations are compared with, read once: the files may change while a run
-// lives.
-std::vector<std::string> validation_references(const Config& config, const monitoring::Log& log) {
-  if (config.train.best_metric != BestMetric::kBleu || config.data.valid.empty()) return {};
-  std::vector<std::string> lines =
-      data::evaluation_text(config.data, config.data.valid, false).target;
-  const auto empty = std::count(lines.begin(), lines.end(), "");
-  require<DataError>(size_t(empty) < lines.size(), "data.valid: all ", lines.size(),
-                     " references are empty, but train.best_metric is bleu");
-  if (empty > 0)
-    log.warn(join("data.valid: ", empty, " of ", lines.size(),
-                  " references are empty; they do not count for BLEU"));
-  return lines;
-}
 
 StepOptions step_options(const Config& c, const Sharding& sharding, int group_size) {
   const bool has_room = group_size > 1 && has_spare_core(threads_per_rank(c));
@@ -75,18 +27,6 @@ StepOptions step_options(const Config& c, const Sharding& sharding, int group_si
           .micro_tokens = c.batch.micro_tokens,
           .label_smoothing = c.optimizer.label_smoothing,
           .seed = c.run.seed};
-}
-
-// Where the run goes on in the epoch: batches of another size are another number of them.
-data::BatchPosition position_in(const Config& config, const Config& before,
-                                const data::PreparedData& data, const data::BatchPosition& next) {
-  const data::PairLengths lengths = data.train.lengths();
-  const auto batches = [&](const Config& c) {
-    return data::EpochPlan(lengths, c.batch, c.run.seed, next.epoch).batch_count();
-  };
-  const bool is_same =
-      config.batch.tokens == before.batch.tokens && config.run.seed == before.run.seed;
-  return is_same ? next : data::at_same_share(next, batches(before), batches(config));
 }
 
 RunStart start_of(const Resume& resume, const data::PreparedData& data,
@@ -116,13 +56,13 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
     : group_(group),
       options_(options),
       log_({.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()}),
-      config_(resolved(std::move(config), group.size())),
+      config_(for_these_ranks(std::move(config), group.size())),
       watchdog_(make_watchdog(config_, group)),
       set_up_(std::in_place, watchdog_, "set-up", section_limit(config_, std::chrono::hours(6))),
       directory_(open_run_directory(config_, group.rank(), log_)),
       resume_(decide_resume(config_, options, directory_, group, log_)),
       data_(prepare_data(config_, group, log_)) {
-  if (resume_.checkpoint) check_same_data(*resume_.checkpoint, data_, resume_.changes);
+  compare_texts();
   device_ = make_device(config_);
   if (resume_.checkpoint) check_same_numerics(*resume_.checkpoint, device_->numerics(), log_);
   check_ranks_agree(config_, data_, device_->numerics(), group);
@@ -136,12 +76,26 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
   sharding_->keep_own_masters();
 }
 
+void TrainingRun::compare_texts() {
+  if (resume_.checkpoint && check_same_data(*resume_.checkpoint, data_, options_.allow_change)) {
+    resume_.has_other_validation = true;
+    resume_.changes.push_back({.step = resume_.checkpoint->manifest().step,
+                               .key = "data.valid",
+                               .old_value = resume_.before->data.valid,
+                               .new_value = config_.data.valid});
+  }
+  resume_.has_other_validation = group_.all_reduce_max(resume_.has_other_validation) == 1;
+}
+
 void TrainingRun::fill_model() {
   if (resume_.resumes) {
     const auto& checkpoint = resume_.checkpoint;
     load_state(checkpoint ? &*checkpoint : nullptr, *model_, *adam_, *sharding_, state_, group_);
     model_->set_update(state_.step);
     state_.next = position_in(config_, *resume_.before, data_, state_.next);
+    const bool has_other_metric = resume_.before->train.best_metric != config_.train.best_metric;
+    if (has_other_metric || resume_.has_other_validation) state_.forget_best();
+    if (resume_.has_other_validation) state_.verdict.forget_best();
     return;
   }
   model_->initialise(config_.run.seed);
@@ -153,20 +107,23 @@ void TrainingRun::fill_model() {
 
 std::optional<TrainResult> TrainingRun::earlier_end() const {
   if (!resume_.resumes) return std::nullopt;
-  std::string status = group_.rank() == 0 ? last_status(config_) : "";
-  group_.broadcast(status, 0);
-  if (status == status_of(StopKind::kFailed)) {
-    const std::optional<score::Verdict> verdict =
-        make_verdict(config_, data_, state_.verdict).verdict();
-    if (!verdict || !ends_run(config_, *verdict)) return std::nullopt;
-    const TrainResult result = result_of(config_, state_, *verdict);
+  LastResult last;
+  if (group_.rank() == 0) last = last_result(config_);
+  group_.broadcast(last.status, 0);
+  last.step = group_.all_reduce_max(last.step);
+  if (last.step != state_.step) return std::nullopt;
+  const score::Verdict verdict =
+      make_verdict(config_, data_, state_.verdict).verdict().value_or(score::Verdict{});
+  const TrainResult result = result_of(config_, state_, verdict);
+  if (last.status != status_of(result.kind)) return std::nullopt;
+  if (result.kind == StopKind::kFailed) {
     log_result(result);
-    return result;
+  } else {
+    if (!is_complete(config_, state_)) return std::nullopt;
+    log_.info(join("already complete at step ", state_.step,
+                   "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
   }
-  if (!is_complete(config_, state_)) return std::nullopt;
-  log_.info(join("already complete at step ", state_.step,
-                 "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
-  return result_of(config_, state_, {});
+  return result;
 }
 
 void TrainingRun::open() {

@@ -23,8 +23,9 @@ class TrainingRun {
   // whatever does not fit.
   TrainingRun(Config config, const RunOptions& options, dist::Communicator& group);
 
-  // Collective. How a run ended for good in an earlier attempt; none if something is left to do. A
-  // failure that only the last validation showed is judged again.
+  // Collective. How a run ended for good in an earlier attempt, by its result.json; none if
+  // something is left to do. An end that was cut off is made up for: it is validated and judged
+  // again. So is a failure that only the last validation showed.
   [[nodiscard]] std::optional<TrainResult> earlier_end() const;
 
   // Collective. Writes the run's files and opens its histories: from here on nothing refuses it.
@@ -39,6 +40,7 @@ class TrainingRun {
   void log_result(const TrainResult& result) const;
 
  private:
+  void compare_texts();
   void fill_model();
   void log_start(const RunStart& start) const;
   void make_loop();

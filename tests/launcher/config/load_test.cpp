@@ -82,9 +82,9 @@ TEST(Load, RefusesWrongShapes) {
       refusal("just words\n"),
       "c.yaml:1: got just words, allowed a map of sections: run, model, data, batch, optimizer, "
       "train, dist, checkpoint, monitoring, verdict");
-  EXPECT_EQ(refusal("verdict: 5\n"), "c.yaml:1: verdict: got 5, allowed a map of keys: after");
+  EXPECT_EQ(refusal("verdict: 5\n"), "c.yaml:1: verdict: got 5, allowed a map of keys: after, action");
   EXPECT_EQ(refusal("verdict: [1, 2]\n"),
-            "c.yaml:1: verdict: got a list of 2, allowed a map of keys: after");
+            "c.yaml:1: verdict: got a list of 2, allowed a map of keys: after, action");
   EXPECT_EQ(refusal("verdict:\n  after: {x: 1}\n"),
             "c.yaml:2: verdict.after: got a map, allowed integer in [0, 1000000000]");
   EXPECT_EQ(refusal("verdict:\n  after:\n"),
@@ -215,7 +215,7 @@ TEST(Load, CommandLineErrorsSaySo) {
             "command line: model.width: got x, allowed integer in [4, 65536]");
   EXPECT_EQ(said("model.width="),
             "command line: model.width: got '', allowed integer in [4, 65536]");
-  EXPECT_EQ(said("verdict=5"), "command line: verdict: got 5, allowed a map of keys: after");
+  EXPECT_EQ(said("verdict=5"), "command line: verdict: got 5, allowed a map of keys: after, action");
   EXPECT_EQ(said("optimizer.betas=[0.9"),
             "command line: optimizer.betas:1: a key must be plain text; is a bracket left open?");
   EXPECT_EQ(said("data.train='a"),

@@ -34,6 +34,14 @@ TEST(Resume, LetsOperationChangeFreely) {
   EXPECT_EQ(resume({}, {"train.max_steps=9000", "dist.overlap=off", "run.directory=b",
                         "checkpoint.keep_last=9", "monitoring.listen=off"}),
             "");
+  EXPECT_EQ(resume({}, {"train.validate_every=7", "train.patience=3", "train.best_metric=bleu",
+                        "verdict.after=9", "verdict.action=off", "data.test=t", "data.directory=d",
+                        "batch.micro_tokens=9000", "model.recompute_activations=true"}),
+            "");
+}
+
+TEST(Resume, LeavesPathsOfTextsToTheTexts) {
+  EXPECT_EQ(resume({"data.train=a"}, {"data.train=b", "data.valid=c"}), "");
 }
 
 TEST(Resume, NamesAChangedKeyAndBothValues) {

@@ -104,6 +104,7 @@ monitoring:
   max_series: 10
 verdict:
   after: 9
+  action: report
 )";
 
 TEST(Show, PrintsEveryKeyAndReadsBackToTheSameBytes) {
@@ -184,6 +185,7 @@ TEST(Show, FieldsAreTheOnesThatTheKeysName) {
   EXPECT_EQ(c.monitoring.detail, Detail::kRun);
   EXPECT_EQ(c.monitoring.max_series, 10);
   EXPECT_EQ(c.verdict.after, 9);
+  EXPECT_EQ(c.verdict.action, VerdictAction::kReport);
 }
 
 // Every value of every choice, in a config of its own.

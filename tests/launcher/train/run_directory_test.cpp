@@ -26,7 +26,7 @@ class RunDirectoryTest : public ::testing::Test {
  protected:
   RunDirectoryTest() {
     config_ = parse_config("data: {train: texts}", "c.yaml", "small",
-                           {"run.directory=" + (directory_ / "run").string()});
+                           {"batch.shards=8", "run.directory=" + (directory_ / "run").string()});
   }
 
   // A checkpoint as a run of this config leaves it.
@@ -65,8 +65,10 @@ class RunDirectoryTest : public ::testing::Test {
     Resume resume;
     dist::run_ranks(1, [&](dist::Communicator& group) {
       RunDirectory run = open_run_directory(config_, 0, log_);
+      Config config = config_;
       resume =
-          decide_resume(config_, {.resume = mode, .allow_change = allow_change}, run, group, log_);
+          decide_resume(config, {.resume = mode, .allow_change = allow_change}, run, group, log_);
+      shards_ = config.batch.shards;
     });
     return resume;
   }
@@ -74,6 +76,7 @@ class RunDirectoryTest : public ::testing::Test {
   support::TemporaryDirectory directory_;
   Config config_;
   nlohmann::json earlier_changes_ = nlohmann::json::array();
+  int64_t shards_ = 0;  // what the last decide() settled on
   std::ostringstream said_;
   monitoring::Log log_{{}, said_};
 };
@@ -109,7 +112,8 @@ TEST_F(RunDirectoryTest, GoesOnFromTheNewestCheckpointOnEveryRank) {
     dist::run_ranks(2, [&](dist::Communicator& group) {
       RunDirectory run = open_run_directory(config_, group.rank(), log_);
 
-      const Resume resume = decide_resume(config_, {.resume = mode}, run, group, log_);
+      Config config = config_;
+      const Resume resume = decide_resume(config, {.resume = mode}, run, group, log_);
 
       EXPECT_TRUE(resume.resumes);
       EXPECT_EQ(resume.run_id, "earlier");
@@ -127,7 +131,8 @@ TEST_F(RunDirectoryTest, GivesEveryRankTheNewRunsIdentity) {
   std::vector<std::string> ids(3);
   dist::run_ranks(3, [&](dist::Communicator& group) {
     RunDirectory run = open_run_directory(config_, group.rank(), log_);
-    ids[size_t(group.rank())] = decide_resume(config_, {.resume = "auto"}, run, group, log_).run_id;
+    Config config = config_;
+    ids[size_t(group.rank())] = decide_resume(config, {.resume = "auto"}, run, group, log_).run_id;
   });
 
   EXPECT_THAT(ids[0], SizeIs(16));
@@ -165,7 +170,8 @@ TEST_F(RunDirectoryTest, GoesOnFromAnOlderCheckpointThatIsChosen) {
   for (const int64_t number : {10, 20, 30}) save(number);
   dist::run_ranks(1, [&](dist::Communicator& group) {
     RunDirectory run = open_run_directory(config_, 0, log_);
-    const Resume resume = decide_resume(config_, {.resume = step(20)}, run, group, log_);
+    Config config = config_;
+    const Resume resume = decide_resume(config, {.resume = step(20)}, run, group, log_);
     EXPECT_EQ(resume.checkpoint->manifest().step, 20);
     EXPECT_THAT(steps(), ElementsAre("step-00000010", "step-00000020", "step-00000030"));
 
@@ -182,7 +188,8 @@ TEST_F(RunDirectoryTest, PassesADamagedCheckpointOver) {
   dist::run_ranks(1, [&](dist::Communicator& group) {
     RunDirectory run = open_run_directory(config_, 0, log_);
 
-    const Resume resume = decide_resume(config_, {.resume = "auto"}, run, group, log_);
+    Config config = config_;
+    const Resume resume = decide_resume(config, {.resume = "auto"}, run, group, log_);
 
     EXPECT_EQ(resume.checkpoint->manifest().step, 20);
     EXPECT_EQ(resume.rejected, 1);
@@ -208,6 +215,39 @@ TEST_F(RunDirectoryTest, RefusesAConfigThatAResumeMayNotChange) {
   EXPECT_TRUE(decide("auto").resumes);
   config_.model.width *= 2;
   EXPECT_TRUE(throws_with<InvalidArgument>("model.width", [&] { (void)decide("auto"); }));
+}
+
+TEST_F(RunDirectoryTest, KeepsTheShardsThatTheRunBeganWith) {
+  config_.batch.tokens = 40'000;
+  config_.batch.micro_tokens = 4000;
+  config_.batch.shards = 0;
+  (void)decide("auto");
+  ASSERT_EQ(shards_, 16) << "the power of two that is at least 10";
+  config_.batch.shards = 16;
+  save(10);
+  config_.batch.shards = 0;
+
+  config_.batch.micro_tokens = 8000;
+  EXPECT_TRUE(decide("auto").resumes);
+  EXPECT_EQ(shards_, 16);
+  config_.batch.micro_tokens = 2000;
+  EXPECT_TRUE(throws_with<InvalidArgument>(
+      "batch.micro_tokens: got 2000, but a shard of batch.tokens 40000 in the run's 16 shards has "
+      "more; raise batch.micro_tokens to 2500, or batch.shards to 20",
+      [&] { (void)decide("auto"); }));
+  config_.batch.shards = 32;
+  EXPECT_TRUE(decide("auto", {"batch.shards"}).resumes);
+  EXPECT_EQ(shards_, 32);
+}
+
+TEST_F(RunDirectoryTest, WithoutTheCheckpointsThatItHasSavedIsRefused) {
+  save(10);
+  support::write_text(directory_ / "run" / "events.jsonl",
+                      "{\"event\":\"started\"}\n{\"event\":\"saved\",\"step\":10}\n");
+  std::filesystem::remove_all(step(10));
+
+  EXPECT_TRUE(throws_with<CheckpointError>("events.jsonl tells of checkpoints, but there is none",
+                                           [&] { (void)decide("auto"); }));
 }
 
 TEST_F(RunDirectoryTest, TakesAChangeThatIsAskedForAndKeepsTheEarlierOnes) {
@@ -253,13 +293,17 @@ TEST_F(RunDirectoryTest, SaysWithWhichConfigItsStepsAreMade) {
 }
 
 TEST_F(RunDirectoryTest, KnowsHowTheLastRunEnded) {
-  EXPECT_EQ(last_status(config_), "");
+  const auto written = [&](const std::string& text) {
+    support::write_text(directory_ / "run" / "result.json", text);
+    const LastResult result = last_result(config_);
+    return join(result.status, " ", result.step);
+  };
+  EXPECT_EQ(last_result(config_).status, "");
   std::filesystem::create_directories(directory_ / "run");
-  EXPECT_EQ(last_status(config_), "");
-  support::write_text(directory_ / "run" / "result.json", R"({"status": "failed", "step": 3})");
-  EXPECT_EQ(last_status(config_), "failed");
-  support::write_text(directory_ / "run" / "result.json", "{\"sta");
-  EXPECT_EQ(last_status(config_), "");
+  EXPECT_EQ(last_result(config_).status, "");
+  EXPECT_EQ(written(R"({"status": "failed", "step": 3})"), "failed 3");
+  for (const char* damaged : {"{\"sta", "", "[]", R"({"status": 5, "step": "x"})", "\xff"})
+    EXPECT_EQ(written(damaged), " 0") << damaged;
 }
 
 }  // namespace

@@ -118,7 +118,6 @@ TEST_F(TrainingRunTest, TrainsAndSaysHowItEnded) {
 
 TEST_F(TrainingRunTest, ThatIsCompleteHasNothingLeftToDo) {
   (void)train(config());
-  fs::remove(directory_ / "run" / "result.json");
 
   const Trained again = train(config());
 
@@ -126,6 +125,78 @@ TEST_F(TrainingRunTest, ThatIsCompleteHasNothingLeftToDo) {
   EXPECT_EQ(again.result.kind, StopKind::kCompleted);
   EXPECT_EQ(again.result.reason, "reached train.max_steps 3");
   EXPECT_THAT(said(), HasSubstr("already complete at step 3; raise train.max_steps"));
+}
+
+TEST_F(TrainingRunTest, MakesUpForAnEndThatWasCutOff) {
+  const std::vector<std::string> fails = {"verdict.after=1", "train.validate_every=0",
+                                          "optimizer.learning_rate=1e-9",
+                                          "optimizer.warmup_start=0"};
+  for (const auto& [run, keys] : {std::pair("good", std::vector<std::string>{}),
+                                  std::pair("scheduled", std::vector<std::string>{"train.max_steps=4"}),
+                                  std::pair("bad", fails)}) {
+    const Trained whole = train(config(keys, run));
+    const nlohmann::json before = result(run);
+    fs::remove(directory_ / run / "result.json");
+
+    const Trained again = train(config(keys, run));
+
+    EXPECT_EQ(again.first_step, before.at("step"));
+    EXPECT_EQ(again.result.kind, whole.result.kind);
+    EXPECT_EQ(again.result.reason, whole.result.reason);
+    EXPECT_EQ(result(run), before);
+  }
+}
+
+TEST_F(TrainingRunTest, EndsWhereFewerStepsAreAskedFor) {
+  (void)train(config());
+
+  const Trained shorter = train(config({"train.max_steps=2"}));
+
+  EXPECT_EQ(shorter.result.reason, "reached train.max_steps 2");
+  EXPECT_EQ(result().at("status"), "completed");
+  EXPECT_EQ(result().at("step"), 3);
+}
+
+TEST_F(TrainingRunTest, GoesOnWhereMorePatienceIsAskedFor) {
+  const auto patient = [&](int patience) {
+    return config({join("train.patience=", patience), "train.validate_every=1",
+                   "train.max_steps=6", "optimizer.learning_rate=1e-30",
+                   "optimizer.warmup_start=0"});
+  };
+  EXPECT_THAT(train(patient(1)).result.reason, HasSubstr("(train.patience); best at step 1"));
+  ASSERT_EQ(result().at("step"), 2);
+
+  const Trained again = train(patient(3));
+
+  EXPECT_EQ(again.first_step, 2);
+  EXPECT_EQ(result().at("step"), 4);
+}
+
+TEST_F(TrainingRunTest, ForgetsTheBestOfAnotherMetric) {
+  (void)train(config({"train.validate_every=1"}));
+
+  (void)train(config({"train.validate_every=1", "train.max_steps=4", "train.best_metric=bleu"}));
+
+  const checkpoint::Checkpoint checkpoint = checkpoint::open_checkpoint(directory_ / "run");
+  checkpoint::LoadingArchive archive(checkpoint);
+  TrainState state;
+  state.visit(archive);
+  EXPECT_EQ(state.best_step, 4) << "whatever its BLEU, it is the first";
+  EXPECT_LE(state.best_value, 0) << "negated";
+}
+
+TEST_F(TrainingRunTest, IsFoundWhereItsTextsWereMoved) {
+  (void)train(config());
+  for (const char* name : {"train.xx", "train.yy", "valid.xx", "valid.yy"})
+    fs::rename(directory_ / name, directory_ / (join("moved-", name)));
+
+  const Trained again = train(config({"train.max_steps=4",
+                                      "data.train=" + (directory_ / "moved-train").string(),
+                                      "data.valid=" + (directory_ / "moved-valid").string(),
+                                      "data.test=" + (directory_ / "moved-valid").string()}));
+
+  EXPECT_EQ(again.first_step, 3);
+  EXPECT_FALSE(result().contains("changes"));
 }
 
 TEST_F(TrainingRunTest, GoesOnWhereMoreIsAskedFor) {
@@ -192,11 +263,13 @@ TEST_F(TrainingRunTest, GoesOnWithAnotherValidationSetWhereThatIsAllowed) {
                         data::testing::sentences(20, language[1] == 'x'));
   const std::vector<std::string> change = {"train.max_steps=5",
                                            "data.valid=" + (directory_ / "other").string()};
-  EXPECT_TRUE(throws_with<InvalidArgument>("data.valid", [&] { (void)train(config(change)); }));
+  EXPECT_TRUE(throws_with<DataError>("--allow-change data.valid",
+                                     [&] { (void)train(config(change)); }));
 
   const Trained trained = train(config(change), {.allow_change = {"data.valid"}});
 
   EXPECT_EQ(trained.first_step, 3);
+  EXPECT_EQ(result().at("changes")[0].at("key"), "data.valid");
   EXPECT_EQ(train(config(change)).first_step, -1);  // complete, with the texts that it has now
 }
 
@@ -290,7 +363,7 @@ TEST_F(TrainingRunTest, DoesNotGoOnWithOtherTexts) {
   (void)train(config());
   support::write_text(directory_ / "train.yy", data::testing::sentences(60, true));
 
-  EXPECT_TRUE(throws_with<DataError>("the texts have changed",
+  EXPECT_TRUE(throws_with<DataError>("the text has changed",
                                      [&] { (void)train(config({"train.max_steps=5"})); }));
 }
 
