@@ -1,11 +1,13 @@
 // RUN/checkpoints: the checkpoints of one run. What is in the directory counts; the files `latest`
 // and `best` are hints for people and scripts.
 //
-// directory.cpp lists and finds, directory_save.cpp saves and deletes.
+// directory.cpp lists and finds, directory_save.cpp saves and deletes, directory_branch.cpp is about
+// runs that go on from an older checkpoint or from another run's.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,16 +66,25 @@ class CheckpointDirectory {
   // info.fencing_token. Errors as write_checkpoint, and InvalidArgument if another process has
   // taken the run over: the caller must then stop.
   //
+  // `before_publish` is called once the files are written and synced, before the checkpoint becomes
+  // visible; if it throws, nothing is saved.
+  //
   // May run on any thread, one save at a time. Until it returns the arrays must stay as they are,
   // and no other thread may change this object or call HDF5.
-  SaveReport save(const SavingArchive& archive, SaveInfo info, const Retention& retention);
+  SaveReport save(const SavingArchive& archive, SaveInfo info, const Retention& retention,
+                  const std::function<void()>& before_publish = {});
 
   // Retention neither counts nor deletes this checkpoint, which is known to be damaged.
   void exclude(const SkippedCheckpoint& skipped);
 
-  // Deletes the checkpoints of later steps, so that the next automatic resume does not take one of
-  // them: for a run that resumed from an older one on purpose. Returns what was deleted.
-  std::vector<std::filesystem::path> discard_after(int64_t step);
+  // For a run that goes on from `step` on purpose, although there are later checkpoints: the next
+  // save moves those to checkpoints/abandoned-<UTC time>/, so that an automatic resume does not take
+  // one of them. Until the files of that save are on disk they stay where they are.
+  void begin_branch(int64_t step) { branch_step_ = step; }
+
+  // Copies another run's checkpoint into this directory, whole, hints included. IoError;
+  // CheckpointError when the copy is not valid.
+  void adopt(const Checkpoint& source);
 
  private:
   explicit CheckpointDirectory(std::filesystem::path path, const RunLock* lock)
@@ -81,8 +92,10 @@ class CheckpointDirectory {
   void require_writable() const;
   [[nodiscard]] std::vector<Manifest> manifests_up_to(int64_t saved_step, SaveReport& report) const;
   void retain(int64_t saved_step, const Retention& retention, SaveReport& report) const;
+  void set_aside_after(int64_t step, SaveReport& report) const;
 
   std::filesystem::path path_;
+  std::optional<int64_t> branch_step_;
   std::set<std::filesystem::path> excluded_;
   const RunLock* lock_;  // null: opened for reading
 };

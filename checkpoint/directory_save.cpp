@@ -71,11 +71,18 @@ void CheckpointDirectory::require_writable() const {
 }
 
 SaveReport CheckpointDirectory::save(const SavingArchive& archive, SaveInfo info,
-                                     const Retention& retention) {
+                                     const Retention& retention,
+                                     const std::function<void()>& before_publish) {
   require_writable();
   info.fencing_token = lock_->token();
-  SaveReport report = write_checkpoint(path_ / step_name(info.step), archive, info,
-                                       [this] { lock_->require_owner(); });
+  SaveReport aside;
+  SaveReport report = write_checkpoint(path_ / step_name(info.step), archive, info, [&] {
+    lock_->require_owner();
+    if (branch_step_) set_aside_after(*branch_step_, aside);
+    if (before_publish) before_publish();
+  });
+  branch_step_.reset();
+  report.set_aside = std::move(aside.set_aside);
   try {
     retain(info.step, retention, report);
   } catch (const Error& e) {
@@ -122,19 +129,6 @@ void CheckpointDirectory::retain(int64_t saved_step, const Retention& retention,
       report.warnings.push_back(join("checkpoint: ", (path_ / name).string(),
                                      " could not be deleted; delete it by hand"));
   }
-}
-
-std::vector<fs::path> CheckpointDirectory::discard_after(int64_t step) {
-  require_writable();
-  const Directory directory(kPlace, path_);
-  std::vector<fs::path> deleted;
-  for (const CheckpointEntry& entry : list()) {
-    if (entry.step <= step) continue;
-    if (!remove_checkpoint(directory, entry.path.filename().string()))
-      fail_io(kPlace, "deleting", entry.path, errno);
-    deleted.push_back(entry.path);
-  }
-  return deleted;
 }
 
 }  // namespace fathom::checkpoint

@@ -83,7 +83,7 @@ void write_state(const Directory& directory, const StateLayout& layout) {
 }  // namespace
 
 SaveReport write_checkpoint(const fs::path& destination, const SavingArchive& archive,
-                            const SaveInfo& info, const std::function<void()>& check_owner) {
+                            const SaveInfo& info, const std::function<void()>& before_publish) {
   const double begin = monotonic_seconds();
   Manifest manifest{.step = info.step,
                     .run_id = info.run_id,
@@ -105,12 +105,13 @@ SaveReport write_checkpoint(const fs::path& destination, const SavingArchive& ar
   StagedDirectory aside(parent, temporary_name(), StagedDirectory::Rights::kOfParent);
   write_state(aside.directory(), layout);
   aside.directory().write_new(kManifestName, text);
-  if (check_owner) check_owner();
+  if (before_publish) before_publish();
   aside.publish_as(destination.filename().string());
   return {.path = destination,
           .bytes = bytes,
           .seconds = monotonic_seconds() - begin,
           .deleted = {},
+          .set_aside = {},
           .warnings = {}};
 }
 

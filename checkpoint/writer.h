@@ -29,15 +29,17 @@ struct SaveReport {
   double seconds = 0;
   // From CheckpointDirectory::save:
   std::vector<std::filesystem::path> deleted;
+  std::vector<std::filesystem::path>
+      set_aside;                      // where later checkpoints are now, see begin_branch
   std::vector<std::string> warnings;  // about hints and older checkpoints; the new one is safe
 };
 
 // `destination` is the checkpoint's directory; an existing one is replaced atomically.
-// `check_owner` is called just before the rename; if it throws, nothing is saved.
+// `before_publish` is called just before the rename; if it throws, nothing is saved.
 // IoError: the system refuses. TrainingError: an array is not finite (names the first element).
 [[nodiscard]] SaveReport write_checkpoint(const std::filesystem::path& destination,
                                           const SavingArchive& archive, const SaveInfo& info,
-                                          const std::function<void()>& check_owner = {});
+                                          const std::function<void()>& before_publish = {});
 
 // An upper bound of the memory that a save of so many arrays needs beyond the arrays: no array is
 // copied, but HDF5's metadata and the manifest grow with their number.

@@ -13,7 +13,7 @@
 namespace fathom::launcher {
 
 struct Validation {
-  double nll = 0;          // nats per target token, EOS included, unsmoothed
+  double nll = 0;  // nats per target token, EOS included, unsmoothed
   // The loss with the sources exchanged between sentences minus the loss without, over the pairs of
   // SourceExchange. NaN in a decoder-only model, and where that exchange is too small to tell.
   double source_gain = 0;

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <ctime>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace fathom {
@@ -18,6 +20,10 @@ double seconds_of() {
 
 double monotonic_seconds() { return seconds_of<std::chrono::steady_clock>(); }
 double wall_seconds() { return seconds_of<std::chrono::system_clock>(); }
+
+std::string utc_stamp() {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time_t(wall_seconds())));
+}
 
 std::string duration_text(double seconds) {
   const int64_t s = seconds > 0 ? int64_t(seconds) : 0;

@@ -11,6 +11,9 @@ namespace fathom {
 // Unix time. May jump; for what people and other machines read.
 [[nodiscard]] double wall_seconds();
 
+// "20261201T144500Z": for names of what is made now.
+[[nodiscard]] std::string utc_stamp();
+
 // "12 s", "5 min", "3 h 12 min", rounded down; a negative time counts as 0.
 [[nodiscard]] std::string duration_text(double seconds);
 

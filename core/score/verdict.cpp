@@ -173,7 +173,8 @@ bool VerdictMonitor::would_not_fall() const {
   const auto status = VerdictStatus(state_.status);
   const bool is_by_after = status == VerdictStatus::kPlateau || status == VerdictStatus::kBlind;
   const bool is_learning = is_by_after || status == VerdictStatus::kRelapse;
-  return (is_by_after && state_.step < options_.after) || (is_learning && !options_.judges_learning);
+  return (is_by_after && state_.step < options_.after) ||
+         (is_learning && !options_.judges_learning);
 }
 
 void VerdictMonitor::decide(VerdictStatus status, int64_t step, double value) {

@@ -16,6 +16,8 @@ CommandOptions add_train(CommandOptions root, TrainCommand& command) {
   own.option("--resume", command.options.resume, "auto, never, require, or a checkpoint's path");
   own.option("--init-from", command.options.init_from,
              "Start a new run from the weights of this checkpoint");
+  own.flag("--overwrite", command.options.overwrite,
+           "Start anew; a run that is in the directory is moved aside, to RUN.replaced-TIME");
   own.option("--allow-change", command.allow_change,
              "KEY,KEY,...: keys that this resume may change although they change what is learned");
   own.flag("--profile", command.options.profile,

@@ -135,7 +135,8 @@ void add_data_keys(std::vector<Key>& keys) {
   data("train", &D::train, path_or_none(), kNever,
        "Training set: a prefix P for the files P.SOURCE and P.TARGET, "
        "each plain or with .gz added. The same text may lie elsewhere when a run is resumed.");
-  data("valid", &D::valid, path_or_none(), kOnRequest, "Validation set, in the same form. The same text may lie elsewhere when a run is resumed.");
+  data("valid", &D::valid, path_or_none(), kOnRequest,
+       "Validation set, in the same form. The same text may lie elsewhere when a run is resumed.");
   data("test", &D::test, path_or_none(), kFreely, "Test set, in the same form.");
   data("source", &D::source, name(), kNever, "File name ending of the source side; its language.");
   data("target", &D::target, name(), kNever,
@@ -314,8 +315,8 @@ void add_verdict_keys(std::vector<Key>& keys) {
           "Step from which a run may be judged failed by plateau or blindness. "
           "0: the smaller of half of max_steps and the larger of 8000 and twice the warm-up "
           "(4000 if the schedule has none), but not before the warm-up is over, nor before 1000.");
-  verdict("action", &VerdictConfig::action,
-          {{"stop", kStop}, {"report", kReport}, {"off", kOff}}, kFreely,
+  verdict("action", &VerdictConfig::action, {{"stop", kStop}, {"report", kReport}, {"off", kOff}},
+          kFreely,
           "What follows from plateau, blindness or relapse. stop: the run ends as failed. report: "
           "it is logged and the run goes on. off: they are not looked for. "
           "Numbers that are not finite always end a run.");

@@ -1,5 +1,6 @@
 #include "launcher/config/load.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -21,6 +22,8 @@ namespace fathom::launcher {
 namespace {
 
 using Kind = YamlNode::Kind;
+
+constexpr const char* kConfigName = "config.yaml";  // in a run's directory
 
 std::string listed(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
@@ -132,7 +135,8 @@ std::string read_config(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   require(std::filesystem::exists(status), name, ": no such config file");
-  require(!std::filesystem::is_directory(status), name, ": is a directory, allowed a config file");
+  require(!std::filesystem::is_directory(status), name,
+          ": is a directory without a config.yaml, allowed a config file or a run's directory");
   const FileDescriptor file = open_to_read(path);
   require(file.is_open(), name, ": cannot be opened: ", errno_text(errno));
   std::string text;
@@ -141,6 +145,21 @@ std::string read_config(const std::filesystem::path& path) {
   require(text.size() <= kMaxConfigBytes, name, ": is larger than ", kMaxConfigBytes,
           " bytes, the most that a config may have");
   return text;
+}
+
+std::filesystem::path config_file_of(const std::filesystem::path& path) {
+  const std::filesystem::path in_run = path / kConfigName;
+  return std::filesystem::is_regular_file(in_run) ? in_run : path;
+}
+
+// A run that was moved or copied is where its config lies, whatever that says.
+bool lies_in_a_run(const std::filesystem::path& file) {
+  return file.filename() == kConfigName && std::filesystem::exists(parent_of(file) / ".owner");
+}
+
+bool names_run_directory(const std::vector<std::string>& overrides) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [](const std::string& word) { return word.starts_with("run.directory="); });
 }
 
 }  // namespace
@@ -161,9 +180,12 @@ Config parse_config(std::string_view text, const std::string& source,
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  const std::filesystem::path file = config_file_of(path);
   Config config =
-      parse_config(read_config(path), printable(path.string()), path.stem().string(), overrides);
-  find_corpora(config.data, path.parent_path());
+      parse_config(read_config(file), printable(file.string()), file.stem().string(), overrides);
+  const bool is_moved = lies_in_a_run(file) && !names_run_directory(overrides);
+  if (is_moved) config.run.directory = parent_of(file);
+  find_corpora(config.data, file.parent_path());
   return config;
 }
 

@@ -9,12 +9,16 @@
 namespace fathom::launcher {
 
 CheckpointKeeper::CheckpointKeeper(KeeperParts parts, int64_t saved_step)
-    : parts_(std::move(parts)), saved_step_(saved_step), last_begin_(monotonic_seconds()) {}
+    : parts_(std::move(parts)),
+      saved_step_(saved_step),
+      is_unsaved_branch_(parts_.is_branch),
+      last_begin_(monotonic_seconds()) {}
 
 bool CheckpointKeeper::is_due(const TrainState& state) const {
   const CheckpointConfig& c = parts_.config.checkpoint;
   const bool is_best = c.keep_best > 0 && state.best_step == state.step;
-  return is_best || (c.every_steps > 0 && state.step % c.every_steps == 0);
+  const bool is_first = is_unsaved_branch_ && stage_ == Stage::kIdle;
+  return is_first || is_best || (c.every_steps > 0 && state.step % c.every_steps == 0);
 }
 
 bool CheckpointKeeper::is_due_by_time() const {
@@ -60,10 +64,11 @@ void CheckpointKeeper::start_commit() {
   if (parts_.directory == nullptr) return;
   commit_ = std::async(std::launch::async, [this] {
     const CheckpointConfig& c = parts_.config.checkpoint;
-    parts_.observer.sync();  // what the histories say up to here counts with this checkpoint
     return parts_.directory->save(
         *archive_, info_,
-        {.keep_last = c.keep_last, .keep_best = c.keep_best, .keep_every = c.keep_every});
+        {.keep_last = c.keep_last, .keep_best = c.keep_best, .keep_every = c.keep_every},
+        // What the histories say up to here counts with this checkpoint.
+        [this] { parts_.observer.sync(); });
   });
 }
 
@@ -86,12 +91,16 @@ void CheckpointKeeper::settle(CommitOutcome outcome) {
   if (outcome == CommitOutcome::kSaved) {
     failure_.clear();
     saved_step_ = step_;
+    is_unsaved_branch_ = false;
+    std::vector<std::string> set_aside;
+    for (const auto& path : report_.set_aside) set_aside.push_back(path.string());
     parts_.observer.saved({.step = step_,
                            .path = report_.path.string(),
                            .bytes = report_.bytes,
                            .seconds = report_.seconds,
                            .wait_seconds = wait_seconds_,
-                           .warnings = report_.warnings});
+                           .warnings = report_.warnings,
+                           .set_aside = std::move(set_aside)});
   } else {
     parts_.group.broadcast(failure_, 0);
     parts_.observer.save_failed(step_, failure_);
@@ -116,9 +125,9 @@ void CheckpointKeeper::wait_for_commit(monitoring::RunState then) {
 void CheckpointKeeper::finish(const TrainState& state,
                               const std::optional<checkpoint::Metric>& metric) {
   wait_for_commit(monitoring::RunState::kStopping);
-  if (saved_step_ != state.step) save(state, metric);
+  if (saved_step_ != state.step || is_unsaved_branch_) save(state, metric);
   wait_for_commit(monitoring::RunState::kStopping);
-  if (saved_step_ != state.step)
+  if (saved_step_ != state.step || is_unsaved_branch_)
     fail<IoError>("the last checkpoint, of step ", state.step, ", could not be written: ", failure_,
                   "; fix that and run the same command: the run goes on from the one before");
 }

@@ -30,6 +30,9 @@ struct KeeperParts {
   std::function<std::string()> provenance;
   std::string run_id;
   int64_t attempt = 1;
+  // The run goes on from before its newest checkpoint; the first save, which comes at once, moves
+  // those aside that are later.
+  bool is_branch = false;
 };
 
 class CheckpointKeeper {
@@ -67,6 +70,7 @@ class CheckpointKeeper {
   KeeperParts parts_;
   Stage stage_ = Stage::kIdle;  // the same on all ranks
   int64_t saved_step_, step_ = -1;
+  bool is_unsaved_branch_;
   double last_begin_;        // of a save, monotonic seconds
   double wait_seconds_ = 0;  // of the loop, for the save under way
   // Rank 0's.

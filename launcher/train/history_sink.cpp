@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "core/base/clock.h"
 #include "launcher/train/config_changes.h"
@@ -11,22 +12,44 @@ namespace fathom::launcher {
 
 using monitoring::Object;
 
-namespace {
-
-// Steps after `step` will be done again. A new run may find lines as well: those of an attempt that
-// died before its first save.
-void rewind(monitoring::JsonlWriter& writer, const std::filesystem::path& path, int64_t step) {
-  if (step >= 0 || std::filesystem::file_size(path) > 0)
-    writer.rewind_to(std::max<int64_t>(step, 0));
+StepHistory::StepHistory(std::filesystem::path path, int64_t resumed_from, bool is_branch)
+    : path_(std::move(path)), resumed_from_(resumed_from) {
+  if (!is_branch) open();
 }
 
-}  // namespace
-
-HistorySink::HistorySink(const std::filesystem::path& run, int64_t resumed_from)
-    : steps_(run / "metrics.jsonl"), layers_(run / "layers.jsonl"), events_(run / "events.jsonl") {
-  rewind(steps_, run / "metrics.jsonl", resumed_from);
-  rewind(layers_, run / "layers.jsonl", resumed_from);
+// Steps after `resumed_from` are done again from here on. A new run may find lines as well: those of
+// an attempt that died before its first save.
+void StepHistory::open() {
+  writer_.emplace(path_);
+  if (resumed_from_ >= 0 || std::filesystem::file_size(path_) > 0)
+    writer_->rewind_to(std::max<int64_t>(resumed_from_, 0));
 }
+
+void StepHistory::append(Object line) {
+  const std::lock_guard lock(mutex_);
+  if (writer_)
+    writer_->append(line);
+  else
+    held_.push_back(std::move(line));
+}
+
+void StepHistory::sync() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!writer_) open();
+    for (const Object& line : std::exchange(held_, {})) writer_->append(line);
+  }
+  writer_->sync();
+}
+
+void StepHistory::sync_written() {
+  if (writer_) writer_->sync();
+}
+
+HistorySink::HistorySink(const std::filesystem::path& run, int64_t resumed_from, bool is_branch)
+    : steps_(run / "metrics.jsonl", resumed_from, is_branch),
+      layers_(run / "layers.jsonl", resumed_from, is_branch),
+      events_(run / "events.jsonl") {}
 
 void HistorySink::started(const RunStart& s) {
   if (s.is_resumed) {
@@ -98,6 +121,10 @@ void HistorySink::saved(const SaveRecord& r) {
                   {"bytes", r.bytes},
                   {"seconds", r.seconds},
                   {"wait_seconds", r.wait_seconds}});
+  if (r.set_aside.empty()) return;
+  monitoring::Array paths;
+  for (const std::string& path : r.set_aside) paths.emplace_back(path);
+  event("set_aside", {{"step", r.step}, {"paths", std::move(paths)}});
 }
 
 void HistorySink::save_failed(int64_t step, const std::string& reason) {
@@ -106,7 +133,9 @@ void HistorySink::save_failed(int64_t step, const std::string& reason) {
 
 void HistorySink::finished(const RunEnd& end) {
   event("stopped", {{"step", end.step}, {"status", end.status}, {"reason", end.reason}});
-  sync();
+  steps_.sync_written();
+  layers_.sync_written();
+  events_.sync();
 }
 
 void HistorySink::sync() {

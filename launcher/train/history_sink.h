@@ -3,16 +3,42 @@
 #pragma once
 
 #include <filesystem>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include "launcher/train/run_observer.h"
 #include "monitoring/history.h"
 
 namespace fathom::launcher {
 
+// The lines of steps. Those of a branch are held back until its first save, up to which the steps
+// that it will redo count.
+class StepHistory {
+ public:
+  StepHistory(std::filesystem::path path, int64_t resumed_from, bool is_branch);
+
+  void append(monitoring::Object line);
+  // What was appended is on disk, and counts. From any thread, concurrently with append().
+  void sync();
+  // The same, of lines that are not held back.
+  void sync_written();
+
+ private:
+  void open();
+
+  std::filesystem::path path_;
+  int64_t resumed_from_;
+  std::mutex mutex_;
+  std::optional<monitoring::JsonlWriter> writer_;  // none: lines are held back
+  std::vector<monitoring::Object> held_;
+};
+
 class HistorySink final : public RunObserver {
  public:
-  // Rewinds the histories of steps and layers to `resumed_from`; -1 for a new run.
-  HistorySink(const std::filesystem::path& run, int64_t resumed_from);
+  // Rewinds the histories of steps and layers to `resumed_from`, -1 for a new run; those of a branch
+  // with its first save.
+  HistorySink(const std::filesystem::path& run, int64_t resumed_from, bool is_branch = false);
 
   void started(const RunStart& start) override;
   void step_done(const StepRecord& record) override;
@@ -29,7 +55,8 @@ class HistorySink final : public RunObserver {
  private:
   void event(const char* kind, monitoring::Object fields);
 
-  monitoring::JsonlWriter steps_, layers_, events_;
+  StepHistory steps_, layers_;
+  monitoring::JsonlWriter events_;
 };
 
 }  // namespace fathom::launcher

@@ -34,6 +34,8 @@ void ProgressSink::judged(int64_t step, const std::string& verdict) {
 
 void ProgressSink::saved(const SaveRecord& r) {
   for (const std::string& warning : r.warnings) log_.warn(warning);
+  for (const std::string& path : r.set_aside)
+    log_.info("set aside, since this run goes on from before it: " + path);
 }
 
 void ProgressSink::save_failed(int64_t step, const std::string& reason) {

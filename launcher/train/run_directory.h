@@ -1,8 +1,8 @@
-// The run's directory on rank 0: locked, searched for a checkpoint to resume from, and given
-// the files that describe the run. Rank 0 decides and tells the others, so they cannot decide
-// differently.
+// The run's directory on rank 0: locked, and given the files that describe the run.
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,29 +10,32 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/run_lock.h"
 #include "core/data/prepare.h"
-#include "dist/communicator.h"
 #include "launcher/config/config.h"
-#include "launcher/provenance.h"
-#include "launcher/train/run_options.h"
 #include "monitoring/log.h"
 
 namespace fathom::launcher {
 
-// What rank 0 holds of it; the lock outlives the directory handle.
-struct RunDirectory {
-  std::optional<checkpoint::RunLock> lock;
-  std::optional<checkpoint::CheckpointDirectory> checkpoints;
+// What a start makes of a run's directory before the run has begun. Unless keep() is called it goes
+// again: a start that is refused leaves nothing behind.
+class NewRunFiles {
+ public:
+  // Before anything is made.
+  explicit NewRunFiles(const std::filesystem::path& run);
+  NewRunFiles(const NewRunFiles&) = delete;
+  NewRunFiles& operator=(const NewRunFiles&) = delete;
+  ~NewRunFiles();
+
+  void keep() { made_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> made_;  // in the order of their removal
 };
 
-struct Resume {
-  std::optional<checkpoint::Checkpoint> checkpoint;  // on rank 0, when the run goes on
-  bool resumes = false;                              // the same on every rank
-  std::optional<Config> before;                      // of the checkpoint, on every rank
-  std::vector<ConfigChange> changes;  // on rank 0: by every resume so far; of this one, its step
-  std::string run_id;
-  int64_t attempt = 1;
-  int64_t rejected = 0;  // newer checkpoints that were not valid
-  bool has_other_validation = false;  // the text of data.valid is another one than before
+// What rank 0 holds of it; the lock outlives the directory handle, and both the removal of new files.
+struct RunDirectory {
+  std::unique_ptr<checkpoint::RunLock> lock;  // stays where it is: the handle looks at it
+  std::optional<checkpoint::CheckpointDirectory> checkpoints;
+  std::unique_ptr<NewRunFiles> new_files;
 };
 
 // On rank 0: makes and locks the directory. Throws InvalidArgument when another process holds it,
@@ -40,20 +43,14 @@ struct Resume {
 [[nodiscard]] RunDirectory open_run_directory(const Config& config, int rank,
                                               const monitoring::Log& log);
 
-// Collective. `config` gets the virtual shards that the run has. CheckpointError (exit 4) when there
-// are only invalid checkpoints, none although the run has saved some, or none and `--resume
-// require`; InvalidArgument for `never` in a used directory, for a config that this resume may not
-// change, and for shards that do not fit.
-[[nodiscard]] Resume decide_resume(Config& config, const RunOptions& options, RunDirectory& run,
-                                   dist::Communicator& group, const monitoring::Log& log);
-
-// Deletes checkpoints later than the one that was chosen by its path, so that the next automatic
-// resume does not jump to them. Call it once nothing can refuse the run any more.
-void discard_later(const Resume& resume, RunDirectory& run);
+// Renames the run's directory to RUN.replaced-<UTC time> and opens a new one in its place. Returns
+// the new path of the old one. Errors as above.
+std::filesystem::path replace_run_directory(RunDirectory& run, const Config& config,
+                                            const monitoring::Log& log);
 
 // RUN/config.yaml: what the steps from here on are made with.
 void write_config(const Config& config);
-// RUN/tokenizer.model.
+// RUN/tokenizer.model, where it is not there already.
 void write_tokenizer(const Config& config, const data::PreparedData& data);
 
 // What RUN/result.json says. No status: the run did not end.

@@ -9,8 +9,14 @@ namespace fathom::launcher {
 struct RunOptions {
   std::string resume = "auto";                 // auto, never, require, or a path
   std::string init_from = {};                  // a checkpoint whose weights start a new run
+  bool overwrite = false;                      // a run that is there is moved aside
   std::vector<std::string> allow_change = {};  // keys that a resume may change, see resume_rules.h
   bool profile = false;                        // a table of ops and RUN/trace.json, of a few steps
 };
+
+// Whether this value of `resume` is a path.
+[[nodiscard]] inline bool names_a_path(const std::string& resume) {
+  return resume != "auto" && resume != "never" && resume != "require";
+}
 
 }  // namespace fathom::launcher

@@ -60,6 +60,7 @@ struct SaveRecord {
   double wait_seconds = 0;  // that the training stood still for it
   // About the hints and older checkpoints; this one is safe.
   std::vector<std::string> warnings = {};
+  std::vector<std::string> set_aside = {};  // where checkpoints of the steps now redone are
 };
 
 struct RunEnd {

@@ -8,15 +8,17 @@
 #include "launcher/train/metrics_sink.h"
 #include "launcher/train/progress_sink.h"
 #include "launcher/train/result_sink.h"
+#include "launcher/train/start_sink.h"
 
 namespace fathom::launcher {
 
 struct RunSinks::Sinks {
-  Sinks(const Config& config, int64_t resumed_from, int ranks, monitoring::Log& log)
+  Sinks(const Config& config, int64_t resumed_from, bool is_branch, int ranks, monitoring::Log& log)
       : metrics(config, ranks, log),
         server(config, metrics.metrics(), log),
         result(config.run.directory),
-        history(config.run.directory, resumed_from),
+        history(config.run.directory, resumed_from, is_branch),
+        start(config.run.directory, read_start(config.run.directory)),
         progress(std::cerr,
                  monitoring::stderr_progress(config.run.name, config.train.max_steps,
                                              std::max<int64_t>(resumed_from, 0)),
@@ -26,15 +28,17 @@ struct RunSinks::Sinks {
   MetricsServer server;  // first: a port that is required and taken leaves the files as they are
   ResultSink result;
   HistorySink history;
+  StartSink start;
   ProgressSink progress;
 };
 
-RunSinks::RunSinks(const Config& config, int64_t resumed_from, int rank, int ranks,
+RunSinks::RunSinks(const Config& config, int64_t resumed_from, bool is_branch, int rank, int ranks,
                    monitoring::Log& log) {
   if (rank != 0) return;
-  sinks_ = std::make_unique<Sinks>(config, resumed_from, ranks, log);
+  sinks_ = std::make_unique<Sinks>(config, resumed_from, is_branch, ranks, log);
   observers_.add(sinks_->metrics);
   observers_.add(sinks_->history);
+  observers_.add(sinks_->start);
   observers_.add(sinks_->progress);
   observers_.add(sinks_->result);  // last: result.json says that all the rest is written
 }

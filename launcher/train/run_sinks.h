@@ -13,7 +13,9 @@ namespace fathom::launcher {
 class RunSinks {
  public:
   // On rank 0 the run directory exists and is locked. `resumed_from`: a step, -1 for a new run.
-  RunSinks(const Config& config, int64_t resumed_from, int rank, int ranks, monitoring::Log& log);
+  // `is_branch`: later steps may be on record, which count until the first save.
+  RunSinks(const Config& config, int64_t resumed_from, bool is_branch, int rank, int ranks,
+           monitoring::Log& log);
   ~RunSinks();
   RunSinks(const RunSinks&) = delete;
   RunSinks& operator=(const RunSinks&) = delete;

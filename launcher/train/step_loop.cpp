@@ -142,7 +142,8 @@ TrainResult StepLoop::end_of_run() {
   score::VerdictMonitor verdict = verdict_;
   const auto& last = parts_.validator.last();
   const bool is_validated = last && last->step == state_.step;
-  const bool is_judged = verdict.state().validations > 0 && verdict.state().last_step == state_.step;
+  const bool is_judged =
+      verdict.state().validations > 0 && verdict.state().last_step == state_.step;
   if (!is_validated && parts_.validator.has_data()) {
     const ValidationRecord& record = validate();
     if (!is_judged) judge(record, verdict);

@@ -67,7 +67,6 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
   if (resume_.checkpoint) check_same_numerics(*resume_.checkpoint, device_->numerics(), log_);
   check_ranks_agree(config_, data_, device_->numerics(), group);
   config_.model.vocabulary_size = data_.tokenizer->size();
-  if (group.rank() == 0) write_tokenizer(config_, data_);
 
   model_ = std::make_unique<model::Transformer>(config_.model, *device_, compute_type(config_));
   sharding_.emplace(config_.dist, model_->parameters(), group);
@@ -128,10 +127,13 @@ std::optional<TrainResult> TrainingRun::earlier_end() const {
 
 void TrainingRun::open() {
   references_ = validation_references(config_, log_);
-  const bool is_chosen = options_.resume != "auto" && options_.resume != "require";
-  if (is_chosen) discard_later(resume_, directory_);
-  if (group_.rank() == 0) write_config(config_);
-  sinks_.emplace(config_, resume_.resumes ? state_.step : -1, group_.rank(), group_.size(), log_);
+  if (group_.rank() == 0) {
+    begin_start(resume_, directory_, config_, log_);
+    write_config(config_);
+    write_tokenizer(config_, data_);
+  }
+  sinks_.emplace(config_, resume_.resumes ? state_.step : -1, resume_.is_branch, group_.rank(),
+                 group_.size(), log_);
   const RunStart start = start_of(resume_, data_, options_.init_from, state_.step, group_.size());
   sinks_->observer().started(start);
   log_start(start);
@@ -155,8 +157,6 @@ void TrainingRun::log_start(const RunStart& start) const {
     for (const ConfigChange& c : changes_at(start.changes, start.step))
       log_.info(join(c.key, ": ", c.old_value, " up to step ", c.step, ", ", c.new_value,
                      " from there on, as --allow-change says"));
-    if (!start.init_from.empty())
-      log_.warn("--init-from was left out: this run goes on from its own checkpoint");
   } else if (!start.dropped.empty()) {
     log_.info("left out of training: " + data::describe(start.dropped));
   }
@@ -184,7 +184,8 @@ void TrainingRun::make_loop() {
                                                group_.size(), sinks_->counters());
                       },
                   .run_id = resume_.run_id,
-                  .attempt = resume_.attempt},
+                  .attempt = resume_.attempt,
+                  .is_branch = resume_.is_branch},
       state_.step > 0 ? state_.step : -1);
   loop_.emplace(LoopParts{.config = config_,
                           .data = data_,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launcher/train/load_state.h"
+#include "launcher/train/resume.h"
 #include "launcher/train/run_directory.h"
 #include "launcher/train/run_options.h"
 #include "launcher/train/run_sinks.h"

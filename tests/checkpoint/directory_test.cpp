@@ -1,5 +1,7 @@
 #include "checkpoint/directory.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class Directory : public ::testing::Test {
  protected:
@@ -159,12 +162,100 @@ TEST_F(Directory, DeletesOnlyAfterTheNewOneIsVisible) {
   EXPECT_THAT(names_in(root()), ElementsAre("latest", "step-00000100"));
 }
 
-TEST_F(Directory, DiscardsWhatIsLater) {
+TEST_F(Directory, SetsAsideWhatIsLaterThanABranchWithItsFirstSave) {
   const RunLock lock = RunLock::acquire(run());
   auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
-  for (const int64_t step : {100, 200, 300}) save(checkpoints, step);
-  EXPECT_THAT(checkpoints.discard_after(100), SizeIs(2));
+  for (const int64_t step : {100, 200, 300}) save(checkpoints, step, {.keep_last = 5});
+  checkpoints.begin_branch(100);
+  EXPECT_THAT(steps(), ElementsAre(300, 200, 100));
+
+  const SaveReport report = save(checkpoints, 200, {.keep_last = 5});
+
+  EXPECT_THAT(steps(), ElementsAre(200, 100));
+  ASSERT_THAT(report.set_aside, SizeIs(2));
+  EXPECT_THAT(report.warnings, IsEmpty());
+  const fs::path folder = report.set_aside[0].parent_path();
+  EXPECT_THAT(folder.filename().string(), StartsWith("abandoned-"));
+  for (const fs::path& moved : report.set_aside) EXPECT_NO_THROW((void)Checkpoint::open(moved));
+  EXPECT_THAT(names_in(folder), ElementsAre("step-00000200", "step-00000300"));
+
+  // Once: later saves are of the branch itself. And they can be moved back.
+  EXPECT_THAT(save(checkpoints, 150, {.keep_last = 5}).set_aside, IsEmpty());
+  fs::rename(folder / step_name(300), root() / step_name(300));
+  EXPECT_EQ(CheckpointDirectory::open(run()).newest_valid().checkpoint->manifest().step, 300);
+}
+
+TEST_F(Directory, SetsNothingAsideBeforeTheFilesOfTheSaveAreWritten) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  for (const int64_t step : {100, 200}) save(checkpoints, step);
+  checkpoints.begin_branch(100);
+  {
+    const FileCallWatcher failing(
+        [](const FileCall& call) { return call.function == "fsync" ? EIO : 0; });
+    EXPECT_THROW(save(checkpoints, 101), IoError);
+  }
+  EXPECT_THAT(steps(), ElementsAre(200, 100));
+
+  EXPECT_THAT(save(checkpoints, 102).set_aside, SizeIs(1));
+  EXPECT_THAT(steps(), ElementsAre(102, 100));
+}
+
+TEST_F(Directory, KeepsEveryCheckpointWhereASecondBranchFollowsAtOnce) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  std::set<fs::path> folders;
+  for (int branch = 0; branch < 3; ++branch) {
+    save(checkpoints, 100);
+    save(checkpoints, 200);
+    checkpoints.begin_branch(100);
+    for (const fs::path& moved : save(checkpoints, 150).set_aside)
+      folders.insert(moved.parent_path());
+    fs::remove_all(root() / step_name(150));
+  }
+  EXPECT_THAT(folders, SizeIs(3));
+}
+
+TEST_F(Directory, CallsBackWhenTheFilesAreWrittenAndNothingIsVisible) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  SmallState state{1};
+  SavingArchive archive;
+  state.visit(archive);
+  int calls = 0;
+
+  (void)checkpoints.save(archive, info_of(100), {}, [&] {
+    ++calls;
+    EXPECT_THAT(steps(), IsEmpty());
+  });
+  EXPECT_THROW((void)checkpoints.save(archive, info_of(200), {}, [] { fail<IoError>("full"); }),
+               IoError);
+
+  EXPECT_EQ(calls, 1);
   EXPECT_THAT(steps(), ElementsAre(100));
+  EXPECT_THAT(names_in(root()), ElementsAre("latest", "step-00000100"));
+}
+
+TEST_F(Directory, AdoptsACheckpointOfAnotherRunWhole) {
+  const TemporaryDirectory other;
+  const RunLock other_lock = RunLock::acquire(other.path());
+  auto theirs = CheckpointDirectory::open_for_writing(other.path(), other_lock);
+  save(theirs, 700);
+  const fs::path source = other.path() / "checkpoints" / step_name(700);
+  const Checkpoint checkpoint = Checkpoint::open(source);
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+
+  checkpoints.adopt(checkpoint);
+
+  const Checkpoint copy = Checkpoint::open(root() / step_name(700));
+  EXPECT_EQ(copy.manifest().state_hash, checkpoint.manifest().state_hash);
+  EXPECT_EQ(copy.manifest().run_id, checkpoint.manifest().run_id);
+  EXPECT_THAT(names_in(root()), ElementsAre("latest", "step-00000700"));
+
+  fs::resize_file(source / kStateName, 100);
+  EXPECT_THROW(checkpoints.adopt(checkpoint), CheckpointError);
+  EXPECT_NO_THROW((void)Checkpoint::open(root() / step_name(700)));
 }
 
 TEST_F(Directory, IsCleanedOfOrphansWhenOpenedForWriting) {

@@ -400,7 +400,7 @@ class NothingIsLost(Errors):
             path.write_text("\n".join(lines[10:] + lines[:9] + ["zu zu"]) + "\n")
         for ranks in (0, 2):
             result = self.train(run, *data, "train.max_steps=6", ranks=ranks, code=3)
-            self.assertRegex(result.stderr, "data: the tokens .* the texts have changed")
+            self.assertRegex(result.stderr, "data.train: its tokens .* the text has changed")
         self.assertEqual((run.path / "tokenizer.model").read_bytes(), tokenizer)
 
     def test_another_tokenizer_beside_a_checkpoint_is_refused(self):

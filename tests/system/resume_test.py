@@ -102,8 +102,7 @@ class Resume(Interrupted):
                 ("optimizer.learning_rate=1e-3", "optimizer.learning_rate", "0.001", "0.005"),
                 ("dist.reduction=fast", "dist.reduction", "fast", "tree"),
                 ("batch.shards=8", "batch.shards", "8", "4"),
-                ("run.seed=9", "run.seed", "9", "1"),
-                ("train.validate_every=9", "train.validate_every", "9", "10")):
+                ("run.seed=9", "run.seed", "9", "1")):
             with self.subTest(key=key):
                 line = self.train(run, "train.max_steps=6", override, code=2).last_line()
                 self.assertRegex(line, re.escape(key) + rf": got {new}\b.*made with {old}\b")
@@ -142,7 +141,7 @@ class Resume(Interrupted):
         for path, overrides, code in ((run.checkpoints()[0], ["optimizer.learning_rate=1e-3"], 2),
                                       (other.path, [], 2),
                                       (run.checkpoints()[0],
-                                       [f"data.train={self.directory / 'corpus' / 'valid'}"], 2),
+                                       [f"data.train={self.directory / 'corpus' / 'valid'}"], 3),
                                       ("nowhere", [], 4)):
             self.train(run, "train.max_steps=20", "--resume", path, *overrides, code=code)
             after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()
@@ -170,6 +169,196 @@ class Resume(Interrupted):
         two = self.run_directory("two")
         self.train(two, *still, ranks=2)
         self.assert_same_run(run, two)
+
+
+class StartOptions(Interrupted):
+    """Options that begin a run or a branch act once. A command line that is repeated, as that of a
+    requeued job is, goes on from where they led, whenever it is killed."""
+
+    SAVES = ("checkpoint.every_steps=3", "checkpoint.keep_last=100", "train.validate_every=7")
+
+    def saved_steps(self, run):
+        return [int(path.name[5:]) for path in run.checkpoints()]
+
+    def kill_when(self, run, words, condition):
+        process = self.start_training(run, *words, *self.SAVES, "train.max_steps=1000000")
+        fathom.wait_until(lambda: self.assertIsNone(process.poll()) or condition(), "far enough")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def in_three_starts(self, run, words, from_step):
+        """Killed while it is set up, then after some saves, then to the end."""
+        before = self.saved_steps(run) if run.path.exists() else []
+        attempts = run.path / ".owner"
+        stamp = attempts.stat().st_mtime_ns if attempts.exists() else 0
+        self.kill_when(run, words,
+                       lambda: attempts.exists() and attempts.stat().st_mtime_ns != stamp)
+        self.assertEqual(self.saved_steps(run), before)
+        self.kill_when(run, words, lambda: max(
+            [s for s in self.saved_steps(run) if s not in before] or [0]) >= from_step + 7)
+        reached = self.saved_steps(run)[-1]
+        self.assertGreater(reached, from_step)
+        result = self.train(run, *words, *self.SAVES, f"train.max_steps={reached + 5}")
+        self.assertIn("done by an earlier start; going on from there", result.stderr)
+        self.assertIn(f"resumed from step {reached}", result.stderr)
+        self.assertEqual(run.result()["step"], reached + 5)
+        return reached + 5
+
+    def whole_run(self, steps, *words):
+        run = self.run_directory("whole")
+        self.train(run, *words, *self.SAVES, f"train.max_steps={steps}")
+        return run
+
+    def test_an_older_checkpoint_of_the_run(self):
+        run = self.run_directory("run")
+        self.train(run, *self.SAVES, "train.max_steps=20")
+        steps = self.saved_steps(run)
+        words = ("--resume", run.path / "checkpoints" / "step-00000006")
+        # Later steps than the branch will reach: none of them may be taken for its own.
+        last = self.in_three_starts(run, words, 6)
+        self.assert_same_run(self.whole_run(last), run)
+        aside = sorted(path.name for path in run.path.glob("checkpoints/abandoned-*/step-*"))
+        self.assertEqual(aside, [f"step-{step:08}" for step in steps if step > 6])
+        [event] = run.events("set_aside")
+        self.assertEqual(len(event["paths"]), len(aside))
+
+    def test_a_checkpoint_of_another_run(self):
+        donor, run = self.run_directory("donor"), self.run_directory("run")
+        self.train(donor, *self.SAVES, "train.max_steps=9")
+        kept = {path: path.read_bytes() for path in donor.path.rglob("*") if path.is_file()}
+        last = self.in_three_starts(run, ("--resume", donor.path), 9)
+        self.assert_same_state(self.whole_run(last), run)
+        self.assertEqual(run.metrics(), self.whole_run(last).metrics()[9:])
+        self.assertEqual(kept, {path: path.read_bytes() for path in kept})
+
+    def test_weights_of_another_run(self):
+        donor, run = self.run_directory("donor"), self.run_directory("run")
+        self.train(donor, "train.max_steps=9")
+        words = ("--init-from", donor.path)
+        last = self.in_three_starts(run, words, 0)
+        self.assert_same_run(self.whole_run(last, *words), run)
+        self.refuse_a_run_that_began_otherwise(words)
+
+    def refuse_a_run_that_began_otherwise(self, words):
+        other = self.run_directory("otherwise")
+        self.train(other, "train.max_steps=2")
+        line = self.train(other, *words, "train.max_steps=4", code=2).last_line()
+        self.assertIn("did not begin with these weights", line)
+
+    def test_a_run_that_is_overwritten(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=4", "run.seed=7")
+        metrics = run.metrics()
+        process = self.start_training(run, "--overwrite", *self.SAVES, "train.max_steps=1000000")
+        fathom.wait_until(lambda: self.saved_steps(run)[-1:] > [9], "far enough")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        reached = self.saved_steps(run)[-1]
+        result = self.train(run, "--overwrite", *self.SAVES, f"train.max_steps={reached + 5}")
+        self.assertIn("--overwrite: done by an earlier start", result.stderr)
+        self.assert_same_run(self.whole_run(reached + 5), run)
+        [old] = run.path.parent.glob(f"{run.path.name}.replaced-*")
+        self.assertEqual(fathom.Run(old).metrics(), metrics)
+        # What was moved aside is a run as before.
+        self.fathom("train", old, "train.max_steps=6")
+        self.assertEqual(fathom.Run(old).result()["step"], 6)
+        self.assertEqual(len(run.metrics()), reached + 5)
+
+
+class Moved(Interrupted):
+    """A run is what its directory holds, wherever that lies."""
+
+    def test_a_moved_run_goes_on_by_its_directory_or_its_config(self):
+        for name, word in (("directory", ""), ("config", "config.yaml")):
+            run = self.run_directory(name)
+            self.train(run, "train.max_steps=7")
+            moved = run.path.with_name(f"moved-{name}")
+            run.path.rename(moved)
+            self.fathom("train", moved / word, f"train.max_steps={self.STEPS}")
+            self.assertFalse(run.path.exists())
+            self.assert_golden(fathom.Run(moved))
+
+    def test_a_copy_leaves_the_original_alone(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=7")
+        copy = fathom.Run(run.path.with_name("copy"))
+        shutil.copytree(run.path, copy.path)
+        self.fathom("train", copy.path / "config.yaml", f"train.max_steps={self.STEPS}")
+        self.assertEqual(len(run.metrics()), 7)
+        self.assert_golden(copy)
+
+    def test_texts_may_lie_elsewhere_and_a_test_set_may_come_later(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=7", "data.test=")
+        scratch = self.directory / "scratch"
+        shutil.copytree(self.directory / "corpus", scratch)
+        self.to_the_end(run, *(f"data.{split}={scratch / split}" for split in
+                               ("train", "valid", "test")))
+        self.assert_golden(run)
+
+    def test_a_refused_start_leaves_nothing_behind(self):
+        for words, code in ((("data.train=/nowhere",), 3), (("--init-from", "/nowhere"), 4),
+                            (("--resume", "require"), 4), (("--resume", "/nowhere"), 4),
+                            (("monitoring.max_series=1",), 2)):
+            with self.subTest(words=words):
+                run = self.run_directory("run")
+                self.train(run, *words, code=code)
+                self.assertFalse(run.path.exists())
+
+    def test_a_run_that_lost_its_checkpoints_does_not_start_anew(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=4")
+        for path in run.checkpoints():
+            shutil.rmtree(path)
+        line = self.train(run, "train.max_steps=6", code=4).last_line()
+        self.assertIn("events.jsonl tells of checkpoints, but there is none", line)
+        self.assertEqual(len(run.metrics()), 4)
+
+
+class Ended(Interrupted):
+    """How a run ended is its result.json; without it the end is made up for."""
+
+    def end_again(self, run, *words, code=0):
+        self.train(run, *words, code=code)
+        before, metrics = run.result(), run.metrics()
+        (run.path / "result.json").unlink()
+        result = self.train(run, *words, code=code)
+        self.assertEqual(run.result(), before)
+        self.assertEqual(run.metrics(), metrics)
+        return result
+
+    def test_an_end_that_was_cut_off_is_made_up_for(self):
+        result = self.end_again(self.run_directory("good"), "train.max_steps=7")
+        self.assertNotIn("already complete", result.stderr)
+
+    def test_a_failure_whose_end_was_cut_off_fails_again(self):
+        stuck = ("optimizer.learning_rate=1e-9", "optimizer.warmup_start=0", "verdict.after=5",
+                 "train.validate_every=0", "train.max_steps=7")
+        result = self.end_again(self.run_directory("bad"), *stuck, code=5)
+        self.assertRegex(result.last_line(), "failed at step 7: plateau: .* verdict.action=report")
+
+    def test_a_failed_run_goes_on_as_its_reason_says(self):
+        run = self.run_directory("run")
+        stuck = ("optimizer.learning_rate=1e-9", "optimizer.warmup_start=0",
+                 f"train.max_steps={self.STEPS}")
+        self.train(run, *stuck, "verdict.after=5", code=5)
+        self.assertEqual(run.result()["step"], 10)
+        result = self.train(run, *stuck, "verdict.after=5", "verdict.action=report")
+        self.assertIn("plateau: ", run.result()["verdict"])
+        self.assertEqual(run.result()["status"], "completed")
+        self.assertEqual(len(run.events("judged")), 1)
+        self.assertIn("completed at step 20", result.last_line())
+
+    def test_more_patience_goes_on(self):
+        run = self.run_directory("run")
+        still = ("optimizer.learning_rate=1e-30", "optimizer.warmup_start=0",
+                 "train.validate_every=2", "train.max_steps=1000")
+        result = self.train(run, *still, "train.patience=2")
+        self.assertIn("train.patience", result.last_line())
+        result = self.train(run, *still, "train.patience=2")
+        self.assertIn("raise train.max_steps (or train.max_epochs, train.patience)", result.stderr)
+        self.train(run, *still, "train.patience=5")
+        self.assertEqual(run.result()["step"], 12)
 
 
 class Damaged(Interrupted):
@@ -242,7 +431,11 @@ class Damaged(Interrupted):
         self.train(run, "train.max_steps=2")
         self.train(other, "train.max_steps=2", "model.width=32")
         line = self.train(run, "train.max_steps=4", "--resume", other.path, code=2).last_line()
+        self.assertIn("is of another run", line)
+        empty = self.run_directory("empty")
+        line = self.train(empty, "train.max_steps=4", "--resume", other.path, code=2).last_line()
         self.assertIn("model.width", line)
+        self.assertFalse(empty.path.exists())
 
 
 class Signalled(fathom.TestCase):

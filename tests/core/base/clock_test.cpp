@@ -9,6 +9,15 @@
 namespace fathom {
 namespace {
 
+TEST(Clock, StampsNamesInOrder) {
+  const std::string stamp = utc_stamp();
+  ASSERT_EQ(stamp.size(), 16u);
+  EXPECT_EQ(stamp[8], 'T');
+  EXPECT_EQ(stamp[15], 'Z');
+  EXPECT_GT(stamp, "20200101T000000Z");
+  EXPECT_LE(stamp, utc_stamp());
+}
+
 TEST(Clock, NeverGoesBackAndKnowsTheDate) {
   const double before = monotonic_seconds();
   EXPECT_GE(monotonic_seconds(), before);

@@ -219,17 +219,13 @@ TEST(MayChange, IsAsTheContractSays) {
                                         "train.device",
                                         "train.threads",
                                         "model.recompute_activations"};
-  const std::set<std::string> on_request = {"model.activation",
-                                            "model.dropout",
-                                            "model.attention_dropout",
-                                            "model.activation_dropout",
-                                            "model.init",
-                                            "data.valid"};
+  const std::set<std::string> on_request = {
+      "model.activation",         "model.dropout", "model.attention_dropout",
+      "model.activation_dropout", "model.init",    "data.valid"};
   for (const Key& key : schema()) {
     const std::string section = section_of(key.name);
-    const bool is_operation =
-        section == "checkpoint" || section == "monitoring" || section == "dist" ||
-        section == "verdict";
+    const bool is_operation = section == "checkpoint" || section == "monitoring" ||
+                              section == "dist" || section == "verdict";
     const bool is_shape_or_text = section == "model" || section == "data";
     const bool is_free =
         freely.contains(key.name) || (is_operation && key.name != "dist.reduction");

@@ -82,7 +82,8 @@ TEST(Load, RefusesWrongShapes) {
       refusal("just words\n"),
       "c.yaml:1: got just words, allowed a map of sections: run, model, data, batch, optimizer, "
       "train, dist, checkpoint, monitoring, verdict");
-  EXPECT_EQ(refusal("verdict: 5\n"), "c.yaml:1: verdict: got 5, allowed a map of keys: after, action");
+  EXPECT_EQ(refusal("verdict: 5\n"),
+            "c.yaml:1: verdict: got 5, allowed a map of keys: after, action");
   EXPECT_EQ(refusal("verdict: [1, 2]\n"),
             "c.yaml:1: verdict: got a list of 2, allowed a map of keys: after, action");
   EXPECT_EQ(refusal("verdict:\n  after: {x: 1}\n"),
@@ -215,7 +216,8 @@ TEST(Load, CommandLineErrorsSaySo) {
             "command line: model.width: got x, allowed integer in [4, 65536]");
   EXPECT_EQ(said("model.width="),
             "command line: model.width: got '', allowed integer in [4, 65536]");
-  EXPECT_EQ(said("verdict=5"), "command line: verdict: got 5, allowed a map of keys: after, action");
+  EXPECT_EQ(said("verdict=5"),
+            "command line: verdict: got 5, allowed a map of keys: after, action");
   EXPECT_EQ(said("optimizer.betas=[0.9"),
             "command line: optimizer.betas:1: a key must be plain text; is a bracket left open?");
   EXPECT_EQ(said("data.train='a"),
@@ -284,8 +286,10 @@ TEST_F(LoadFile, AsksForANameWhenTheFileNameCannotBeOne) {
 TEST_F(LoadFile, RefusesWhatIsNoSmallFile) {
   const std::string missing = (directory_ / "none.yaml").string();
   EXPECT_EQ(refused(missing), missing + ": no such config file");
-  EXPECT_EQ(refused(directory_.path().string()),
-            directory_.path().string() + ": is a directory, allowed a config file");
+  EXPECT_EQ(
+      refused(directory_.path().string()),
+      directory_.path().string() +
+          ": is a directory without a config.yaml, allowed a config file or a run's directory");
   const std::string large = write("large.yaml", std::string(3 << 20, '\n'));
   EXPECT_EQ(refused(large),
             large + ": is larger than 1048576 bytes, the most that a config may have");

@@ -19,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TrainState at_step(int64_t step) {
   TrainState state;
@@ -307,6 +308,45 @@ TEST_F(CheckpointKeeperTest, EndsTheRunWhereAWeightIsNotFinite) {
     EXPECT_TRUE(support::throws_with<TrainingError>(
         "model/", [&] { run.keeper.finish(at_step(1), std::nullopt); }));
     EXPECT_THAT(saved_names(), IsEmpty());
+  });
+}
+
+TEST_F(CheckpointKeeperTest, SavesABranchAtOnce) {
+  EventRecorder recorder;
+  on(recorder, [&](SmallRun& run) {
+    run.keeper.save(at_step(9), {});
+    run.keeper.finish(at_step(9), {});
+    run.directory->begin_branch(3);
+    KeeperParts parts = run.keeper_parts();
+    parts.is_branch = true;
+    CheckpointKeeper branch(parts, 3);
+    EXPECT_TRUE(branch.is_due(at_step(4)));
+    branch.save(at_step(4), {});
+    EXPECT_FALSE(branch.is_due(at_step(5))) << "one is under way";
+    branch.finish(at_step(4), {});
+    EXPECT_FALSE(branch.is_due(at_step(5)));
+
+    EXPECT_EQ(run.directory->newest_valid().checkpoint->manifest().step, 4);
+    ASSERT_THAT(recorder.saves.back().set_aside, SizeIs(1));
+    EXPECT_THAT(recorder.saves.back().set_aside[0], HasSubstr("abandoned-"));
+  });
+}
+
+TEST_F(CheckpointKeeperTest, SavesABranchThatHasNoStepLeftToDo) {
+  EventRecorder recorder;
+  on(recorder, [&](SmallRun& run) {
+    for (const int64_t step : {3, 9}) {
+      run.keeper.save(at_step(step), {});
+      run.keeper.finish(at_step(step), {});
+    }
+    run.directory->begin_branch(3);
+    KeeperParts parts = run.keeper_parts();
+    parts.is_branch = true;
+    CheckpointKeeper branch(parts, 3);
+
+    branch.finish(at_step(3), {});
+
+    EXPECT_EQ(run.directory->newest_valid().checkpoint->manifest().step, 3);
   });
 }
 

@@ -16,6 +16,8 @@ using support::read_text;
 using support::TemporaryDirectory;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 TEST(HistorySink, WritesALineForEachStep) {
   const TemporaryDirectory run;
@@ -104,6 +106,43 @@ TEST(HistorySink, SaysFromWhereARunWasResumed) {
 
   EXPECT_THAT(read_text(run / "events.jsonl"),
               HasSubstr(R"("step":20,"from":"checkpoints/step-20","attempt":3})"));
+}
+
+TEST(HistorySink, HoldsTheLinesOfABranchBackUntilItsFirstSave) {
+  const TemporaryDirectory run;
+  support::write_text(run / "metrics.jsonl", "{\"step\":5}\n{\"step\":6}\n");
+  support::write_text(run / "layers.jsonl", "{\"step\":6}\n");
+  {
+    HistorySink sink(run.path(), 5, true);
+    sink.step_done(sample_step());
+    sink.layers_measured(7, sample_layers());
+    sink.finished(sample_end());  // it has saved nothing
+  }
+  EXPECT_EQ(read_text(run / "metrics.jsonl"), "{\"step\":5}\n{\"step\":6}\n");
+  EXPECT_EQ(read_text(run / "layers.jsonl"), "{\"step\":6}\n");
+
+  HistorySink sink(run.path(), 5, true);
+  sink.step_done(sample_step());
+  sink.sync();
+  sink.step_done(sample_step());
+
+  EXPECT_THAT(read_text(run / "metrics.jsonl"),
+              StartsWith("{\"step\":5}\n{\"step\":6}\n{\"marker\":\"resumed\",\"step\":5}\n"
+                         "{\"step\":7,"));
+  EXPECT_THAT(monitoring::read_effective(run / "metrics.jsonl"), SizeIs(3));
+  EXPECT_THAT(monitoring::read_effective(run / "layers.jsonl"), SizeIs(0));
+}
+
+TEST(HistorySink, TellsWhereLaterCheckpointsAreNow) {
+  const TemporaryDirectory run;
+  HistorySink sink(run.path(), 5, true);
+  SaveRecord save = sample_save();
+  save.set_aside = {"a/step-9", "a/step-8"};
+
+  sink.saved(save);
+
+  EXPECT_THAT(read_text(run / "events.jsonl"),
+              HasSubstr(R"("step":7,"paths":["a/step-9","a/step-8"]})"));
 }
 
 TEST(HistorySink, SaysWhatAResumeChanged) {

@@ -71,7 +71,8 @@ TEST(RunObservers, ForwardEveryEventToEachInOrder) {
               ElementsAre("a started 0", "b started 0", "a state 1", "b state 1", "a layers 8",
                           "b layers 8", "a skipped 8", "b skipped 8", "a step 7", "b step 7",
                           "a validated 7", "b validated 7", "a plateau 7", "b plateau 7",
-                          "a saved 7", "b saved 7", "a full 7", "b full 7", "a sync 0", "b sync 0", "a finished 7", "b finished 7"));
+                          "a saved 7", "b saved 7", "a full 7", "b full 7", "a sync 0", "b sync 0",
+                          "a finished 7", "b finished 7"));
 }
 
 TEST(RunObservers, DoNothingWhenThereAreNone) {

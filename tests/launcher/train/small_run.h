@@ -40,16 +40,19 @@ struct SmallRun {
         directory(open_directory()),
         validator(config, prepared, references, training.model, *training.device, ranks),
         snapshot(training.store(), training.adam, training.sharding, ranks.rank() == 0),
-        keeper({.config = config,
-                .directory = directory ? &*directory : nullptr,
-                .snapshot = snapshot,
-                .group = ranks,
-                .watchdog = watchdog,
-                .observer = events,
-                .provenance = [] { return std::string(R"({"made": "by a test"})"); },
-                .run_id = "small run",
-                .attempt = 3},
-               saved_step) {}
+        keeper(keeper_parts(), saved_step) {}
+
+  KeeperParts keeper_parts() {
+    return {.config = training.config,
+            .directory = directory ? &*directory : nullptr,
+            .snapshot = snapshot,
+            .group = group,
+            .watchdog = watchdog,
+            .observer = recorder,
+            .provenance = [] { return std::string(R"({"made": "by a test"})"); },
+            .run_id = "small run",
+            .attempt = 3};
+  }
 
   // A step as the loop makes it.
   void train(int64_t step) {

@@ -8,6 +8,7 @@
 
 #include "checkpoint/resolve.h"
 #include "launcher/config/load.h"
+#include "monitoring/history.h"
 #include "tests/core/data/data_support.h"
 #include "tests/dist/rank_threads.h"
 #include "tests/support/expect_error.h"
@@ -18,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using support::throws_with;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -131,9 +133,10 @@ TEST_F(TrainingRunTest, MakesUpForAnEndThatWasCutOff) {
   const std::vector<std::string> fails = {"verdict.after=1", "train.validate_every=0",
                                           "optimizer.learning_rate=1e-9",
                                           "optimizer.warmup_start=0"};
-  for (const auto& [run, keys] : {std::pair("good", std::vector<std::string>{}),
-                                  std::pair("scheduled", std::vector<std::string>{"train.max_steps=4"}),
-                                  std::pair("bad", fails)}) {
+  for (const auto& [run, keys] :
+       {std::pair("good", std::vector<std::string>{}),
+        std::pair("scheduled", std::vector<std::string>{"train.max_steps=4"}),
+        std::pair("bad", fails)}) {
     const Trained whole = train(config(keys, run));
     const nlohmann::json before = result(run);
     fs::remove(directory_ / run / "result.json");
@@ -159,9 +162,8 @@ TEST_F(TrainingRunTest, EndsWhereFewerStepsAreAskedFor) {
 
 TEST_F(TrainingRunTest, GoesOnWhereMorePatienceIsAskedFor) {
   const auto patient = [&](int patience) {
-    return config({join("train.patience=", patience), "train.validate_every=1",
-                   "train.max_steps=6", "optimizer.learning_rate=1e-30",
-                   "optimizer.warmup_start=0"});
+    return config({join("train.patience=", patience), "train.validate_every=1", "train.max_steps=6",
+                   "optimizer.learning_rate=1e-30", "optimizer.warmup_start=0"});
   };
   EXPECT_THAT(train(patient(1)).result.reason, HasSubstr("(train.patience); best at step 1"));
   ASSERT_EQ(result().at("step"), 2);
@@ -190,10 +192,10 @@ TEST_F(TrainingRunTest, IsFoundWhereItsTextsWereMoved) {
   for (const char* name : {"train.xx", "train.yy", "valid.xx", "valid.yy"})
     fs::rename(directory_ / name, directory_ / (join("moved-", name)));
 
-  const Trained again = train(config({"train.max_steps=4",
-                                      "data.train=" + (directory_ / "moved-train").string(),
-                                      "data.valid=" + (directory_ / "moved-valid").string(),
-                                      "data.test=" + (directory_ / "moved-valid").string()}));
+  const Trained again =
+      train(config({"train.max_steps=4", "data.train=" + (directory_ / "moved-train").string(),
+                    "data.valid=" + (directory_ / "moved-valid").string(),
+                    "data.test=" + (directory_ / "moved-valid").string()}));
 
   EXPECT_EQ(again.first_step, 3);
   EXPECT_FALSE(result().contains("changes"));
@@ -263,8 +265,8 @@ TEST_F(TrainingRunTest, GoesOnWithAnotherValidationSetWhereThatIsAllowed) {
                         data::testing::sentences(20, language[1] == 'x'));
   const std::vector<std::string> change = {"train.max_steps=5",
                                            "data.valid=" + (directory_ / "other").string()};
-  EXPECT_TRUE(throws_with<DataError>("--allow-change data.valid",
-                                     [&] { (void)train(config(change)); }));
+  EXPECT_TRUE(
+      throws_with<DataError>("--allow-change data.valid", [&] { (void)train(config(change)); }));
 
   const Trained trained = train(config(change), {.allow_change = {"data.valid"}});
 
@@ -297,9 +299,9 @@ TEST_F(TrainingRunTest, ThatHasFailedStaysFailed) {
 
 TEST_F(TrainingRunTest, ThatHasFailedGoesOnAsItsReasonSays) {
   const auto stuck = [&](const std::string& verdict, const std::string& run) {
-    return config({verdict, "optimizer.learning_rate=1e-9", "optimizer.warmup_start=0",
-                   "train.max_steps=4"},
-                  run);
+    return config(
+        {verdict, "optimizer.learning_rate=1e-9", "optimizer.warmup_start=0", "train.max_steps=4"},
+        run);
   };
   for (const std::string remedy : {"verdict.after=1000", "verdict.action=report"}) {
     const std::string run = remedy.substr(8, 3);
@@ -332,23 +334,77 @@ TEST_F(TrainingRunTest, SaysWhichErrorEndedIt) {
   EXPECT_EQ(result().at("reason"), "the disk is full");
 }
 
-TEST_F(TrainingRunTest, ForgetsWhatIsLaterThanTheCheckpointThatIsChosen) {
+TEST_F(TrainingRunTest, SetsAsideWhatIsLaterThanTheCheckpointThatIsChosen) {
   const Config saving = config({"checkpoint.every_steps=1", "checkpoint.keep_last=5"});
   (void)train(saving);
+  const std::map<std::string, std::string> whole = hashes("run");
   const fs::path checkpoints = directory_ / "run" / "checkpoints";
-  RunOptions options;
-  options.resume = checkpoints / "step-00000001";
+  const RunOptions options = {.resume = checkpoints / "step-00000001"};
+  const auto lines = [&] {
+    return monitoring::read_effective(directory_ / "run" / "metrics.jsonl").size();
+  };
 
   dist::run_ranks(1, [&](dist::Communicator& group) {
     TrainingRun run(saving, options, group);
-    EXPECT_TRUE(fs::exists(checkpoints / "step-00000003")) << "it may still be refused";
     run.open();
     EXPECT_EQ(run.loop().state().step, 1);
   });
+  // It was killed before its first save: nothing has changed.
+  EXPECT_TRUE(fs::exists(checkpoints / "step-00000003"));
+  EXPECT_EQ(lines(), 3u);
 
-  EXPECT_TRUE(fs::exists(checkpoints / "step-00000001"));
-  EXPECT_FALSE(fs::exists(checkpoints / "step-00000002"));
-  EXPECT_FALSE(fs::exists(checkpoints / "step-00000003"));
+  EXPECT_EQ(train(saving, options).first_step, 1);
+  EXPECT_EQ(hashes("run"), whole);
+  EXPECT_EQ(lines(), 3u);
+  std::vector<std::string> names = support::names_in(checkpoints);
+  ASSERT_THAT(names.front(), HasSubstr("abandoned-"));
+  EXPECT_THAT(support::names_in(checkpoints / names.front()),
+              ElementsAre("step-00000002", "step-00000003"));
+
+  // The same command once more, with more to do: from where the branch is.
+  EXPECT_EQ(train(config({"train.max_steps=5"}), options).first_step, 3);
+}
+
+TEST_F(TrainingRunTest, GoesOnInAnotherDirectoryFromACopyOfTheCheckpoint) {
+  (void)train(config());
+  const RunOptions options = {.resume = directory_ / "run"};
+
+  EXPECT_EQ(train(config({"train.max_steps=3"}, "copy"), options).first_step, 3);
+  EXPECT_EQ(result("copy"), result());
+  EXPECT_EQ(hashes("copy"), hashes("run")) << "of a run that had nothing left to do";
+
+  EXPECT_EQ(train(config({"train.max_steps=5"}, "copy"), options).first_step, 3);
+  EXPECT_EQ(train(config({"train.max_steps=6"}, "copy"), options).first_step, 5);
+}
+
+TEST_F(TrainingRunTest, MovesTheRunAsideThatIsOverwritten) {
+  (void)train(config());
+  const RunOptions options = {.overwrite = true};
+
+  EXPECT_EQ(train(config({"train.max_steps=2"}), options).first_step, 0);
+  EXPECT_EQ(result().at("step"), 2);
+  EXPECT_EQ(train(config({"train.max_steps=4"}), options).first_step, 2) << "it acts once";
+
+  std::vector<std::string> replaced;
+  for (const std::string& name : support::names_in(directory_.path()))
+    if (name.starts_with("run.replaced-")) replaced.push_back(name);
+  ASSERT_EQ(replaced.size(), 1u);
+  EXPECT_EQ(result(replaced[0]).at("step"), 3);
+}
+
+TEST_F(TrainingRunTest, LeavesTheRunWhereAStartThatWouldOverwriteItIsRefused) {
+  (void)train(config());
+
+  EXPECT_THROW((void)train(config({"data.train=/none"}), {.overwrite = true}), Error);
+
+  EXPECT_EQ(result().at("step"), 3);
+}
+
+TEST_F(TrainingRunTest, LeavesNoDirectoryWhereAStartIsRefused) {
+  EXPECT_THROW((void)train(config({"data.train=/none"}, "deep/run")), Error);
+  EXPECT_THROW((void)train(config({}, "deep/run"), {.init_from = "/none"}), CheckpointError);
+  EXPECT_THROW((void)train(config({}, "deep/run"), {.resume = "require"}), CheckpointError);
+  EXPECT_FALSE(fs::exists(directory_ / "deep"));
 }
 
 TEST_F(TrainingRunTest, IsSteeredByBleuWhereTheConfigSaysSo) {

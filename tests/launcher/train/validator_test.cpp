@@ -236,7 +236,8 @@ TEST_F(ValidatorTest, MeasuresTheGainOverThePairsThatWereExchanged) {
 
 TEST_F(ValidatorTest, HasNoSourceGainWhereAllSourcesAreEqual) {
   data_.valid = with_sources({{5, 6}, {5, 6}, {5, 6}});
-  on(1, [&](Validator& validator) { EXPECT_TRUE(std::isnan(validator.run(1).result.source_gain)); });
+  on(1,
+     [&](Validator& validator) { EXPECT_TRUE(std::isnan(validator.run(1).result.source_gain)); });
 }
 
 TEST_F(ValidatorTest, TakesAPairLongerThanAMicroBatch) {

@@ -1,0 +1,59 @@
+#include <cerrno>
+
+#include "checkpoint/directory.h"
+#include "checkpoint/files.h"
+#include "checkpoint/reader.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A name that is free: a second branch within a second gets another one.
+std::string abandoned_name(const fs::path& checkpoints) {
+  const std::string stem = "abandoned-" + utc_stamp();
+  std::string name = stem;
+  for (int i = 2; fs::exists(fs::symlink_status(checkpoints / name)); ++i)
+    name = join(stem, "-", i);
+  return name;
+}
+
+}  // namespace
+
+void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) const {
+  std::string folder;
+  const Directory directory(kPlace, path_);
+  for (const CheckpointEntry& entry : list()) {
+    if (entry.step <= step) continue;
+    if (folder.empty()) {
+      folder = abandoned_name(path_);
+      make_directories(kPlace, path_ / folder);
+    }
+    const std::string name = entry.path.filename().string();
+    if (!directory.rename(name, folder + "/" + name))
+      fail_io(kPlace, "moving aside", entry.path, errno);
+    report.set_aside.push_back(path_ / folder / name);
+  }
+  if (!folder.empty()) Directory(kPlace, path_ / folder).sync();
+}
+
+void CheckpointDirectory::adopt(const Checkpoint& source) {
+  require_writable();
+  const Directory from(kPlace, source.path());
+  const Directory here(kPlace, path_);
+  const std::string name = step_name(source.manifest().step);
+  StagedDirectory aside(here, temporary_name(), StagedDirectory::Rights::kOfParent);
+  for (const char* file : {kStateName, kManifestName}) {
+    const Bytes bytes = read_regular_file(from, file, regular_file_size(from, file));
+    aside.directory().write_new(file, as_text(bytes.span()));
+  }
+  (void)Checkpoint::open(aside.directory().path());  // it may have changed since it was opened
+  lock_->require_owner();
+  aside.publish_as(name);
+  here.replace("latest", name + "\n");
+}
+
+}  // namespace fathom::checkpoint

@@ -1,0 +1,28 @@
+// RUN/start.json: the options that began a run, or the branch that it is on. They act once: the same
+// command line again, as a job has that is requeued, goes on from where that start led.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "launcher/train/run_options.h"
+
+namespace fathom::launcher {
+
+struct StartRecord {
+  std::string resume = {};     // --resume PATH, absolute; empty: auto, never or require
+  std::string init_from = {};  // absolute; empty: none
+  bool overwrites = false;
+  bool is_done = false;  // of --resume: the run holds what was asked for
+
+  [[nodiscard]] bool is_empty() const { return resume.empty() && init_from.empty() && !overwrites; }
+};
+
+// Of a start with these options.
+[[nodiscard]] StartRecord record_of(const RunOptions& options);
+
+// An empty one where there is none, or none that can be read.
+[[nodiscard]] StartRecord read_start(const std::filesystem::path& run);
+void write_start(const std::filesystem::path& run, const StartRecord& record);
+
+}  // namespace fathom::launcher
