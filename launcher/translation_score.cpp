@@ -40,22 +40,13 @@ SplitScore score_split(model::Transformer& model, Device& device, const data::Da
   SplitScore out;
   for (const Tokens& target : translate_split(model, device, data, batch_tokens, group))
     out.translations.push_back(tokenizer.decode(target));
-  std::vector<std::string> hypotheses;
-  std::vector<std::vector<std::string>> streams(1);
-  for (size_t i = 0; i < out.translations.size(); ++i) {
-    if (references[i].empty()) {
-      ++out.uncounted;
-      continue;
-    }
-    hypotheses.push_back(out.translations[i]);
-    streams[0].push_back(references[i]);
-  }
-  require<DataError>(!hypotheses.empty(), "score: all ", out.uncounted, " references are empty");
-  const score::BleuScore score = score::corpus_bleu(hypotheses, streams);
+  const std::vector<std::vector<std::string>> streams = {
+      {references.begin(), references.begin() + std::ptrdiff_t(out.translations.size())}};
+  const score::BleuScore score = score::corpus_bleu(out.translations, streams);
   out.bleu = score.score;
   out.line = score::to_line(score);
   out.signature = score::signature(score);
-  out.chrf = score::corpus_chrf(hypotheses, streams).score;
+  out.chrf = score::corpus_chrf(out.translations, streams).score;
   return out;
 }
 

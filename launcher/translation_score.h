@@ -13,13 +13,12 @@
 namespace fathom::launcher {
 
 // Corpus BLEU (sacreBLEU's defaults) and chrF of greedy translations against `references`, the raw
-// lines of the split in order, at least as many as `data` has pairs. A line with an empty reference
-// does not count; DataError when all are. Collective; every rank gets the figures.
+// lines of the split in order, at least as many as `data` has pairs. An empty one is a reference of no
+// words, as in sacreBLEU. Collective; every rank gets the figures.
 struct SplitScore {
   double bleu = 0;
   double chrf = 0;  // chrF2
   std::string line, signature;
-  int64_t uncounted = 0;                  // lines with an empty reference
   std::vector<std::string> translations;  // of all lines
 };
 [[nodiscard]] SplitScore score_split(model::Transformer& model, Device& device,

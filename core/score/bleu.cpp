@@ -141,10 +141,10 @@ std::string to_line(const BleuScore& score) {
 }
 
 std::string signature(const BleuScore& score, const BleuOptions& options) {
-  return fmt::format("nrefs:{}|case:{}|eff:{}|tok:{}|smooth:{}|version:fathom-{}",
-                     references_field(score.references), options.lowercase ? "lc" : "mixed",
-                     options.effective_order ? "yes" : "no", to_string(options.tokenizer),
-                     smoothing_field(options.smoothing), FATHOM_SCORE_VERSION);
+  return fmt::format("nrefs:{}|case:{}|eff:{}|tok:{}|smooth:{}|version:fathom-{}", score.references,
+                     options.lowercase ? "lc" : "mixed", options.effective_order ? "yes" : "no",
+                     to_string(options.tokenizer), smoothing_field(options.smoothing),
+                     FATHOM_SCORE_VERSION);
 }
 
 const char* to_string(BleuSmoothing smoothing) {

@@ -35,12 +35,12 @@ struct BleuScore {
   int64_t reference_length = 0;     // words of the reference closest in length, per line
   std::array<int64_t, 4> counts{};  // matching n-grams, clipped; before smoothing
   std::array<int64_t, 4> totals{};  // n-grams of the hypothesis
-  int64_t references = 0;           // per line; 0 if it varies
+  int64_t references = 0;           // per line
 };
 
 // `references` holds one vector per reference stream, each as long as `hypotheses`; a line is UTF-8
-// without LF. An empty reference line means that this line has one reference less. Throws DataError
-// for streams of different length (with both counts), no lines, or a line without any reference.
+// without LF. An empty reference line is a reference of no words. Throws DataError for streams of
+// different length (with both counts) or no lines.
 [[nodiscard]] BleuScore corpus_bleu(std::span<const std::string> hypotheses,
                                     std::span<const std::vector<std::string>> references,
                                     const BleuOptions& options = {});

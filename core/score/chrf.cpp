@@ -142,8 +142,8 @@ std::string to_line(const ChrfScore& score, const ChrfOptions& options) {
 
 std::string signature(const ChrfScore& score, const ChrfOptions& options) {
   return fmt::format("nrefs:{}|case:{}|eff:yes|nc:{}|nw:{}|space:no|version:fathom-{}",
-                     references_field(score.references), options.lowercase ? "lc" : "mixed",
-                     options.char_order, options.word_order, FATHOM_SCORE_VERSION);
+                     score.references, options.lowercase ? "lc" : "mixed", options.char_order,
+                     options.word_order, FATHOM_SCORE_VERSION);
 }
 
 }  // namespace fathom::score

@@ -22,7 +22,7 @@ inline constexpr ChrfOptions kChrf2PlusPlus{.word_order = 2};
 
 struct ChrfScore {
   double score = 0;        // 0 to 100
-  int64_t references = 0;  // per line; 0 if it varies
+  int64_t references = 0;  // per line
 };
 
 // Arguments and DataErrors as in `corpus_bleu`. Throws InvalidArgument for char_order or beta under

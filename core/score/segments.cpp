@@ -28,25 +28,15 @@ std::u32string decode(const std::string& line, bool lowercase) {
 Segments align_segments(const char* place, std::span<const std::string> hypotheses,
                         std::span<const std::vector<std::string>> references, bool lowercase) {
   check_streams(place, hypotheses.size(), references);
-  Segments result;
+  Segments result{.lines = {}, .references = int64_t(references.size())};
   result.lines.reserve(hypotheses.size());
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     Segment segment{.hypothesis = decode(hypotheses[i], lowercase), .references = {}};
     for (const std::vector<std::string>& stream : references)
-      if (!stream[i].empty()) segment.references.push_back(decode(stream[i], lowercase));
-    require<DataError>(!segment.references.empty(), place, ": line ", i + 1,
-                       " is empty in every reference; give it a reference or remove it from all "
-                       "files");
-    const auto count = int64_t(segment.references.size());
-    if (i == 0) result.references = count;
-    if (count != result.references) result.references = 0;
+      segment.references.push_back(decode(stream[i], lowercase));
     result.lines.push_back(std::move(segment));
   }
   return result;
-}
-
-std::string references_field(int64_t references) {
-  return references == 0 ? "var" : std::to_string(references);
 }
 
 }  // namespace fathom::score

@@ -58,6 +58,16 @@ TEST(Chrf, TakesTheBestReferenceOfEachLine) {
   EXPECT_DOUBLE_EQ(chrf2("abc def", {{"abc deg"}, {"xyz"}}), alone);
 }
 
+// Figures of sacreBLEU 2.6.0.
+TEST(Chrf, TakesAnEmptyReferenceLineForAReferenceOfNoWords) {
+  const auto corpus = [](const std::vector<std::string>& hypotheses, const Streams& references) {
+    return corpus_chrf(hypotheses, references).score;
+  };
+  EXPECT_NEAR(corpus({"a b c d e", "x"}, {{"a b c d e", ""}, {"a b c d f", "y z w v"}}), 100, 1e-9);
+  EXPECT_NEAR(corpus({"a b c d e", "f g h i j"}, {{"a b c d e", ""}}), 100, 1e-9);
+  EXPECT_NEAR(corpus({"a b c d e", ""}, {{"a b c d e", ""}}), 100, 1e-9);
+}
+
 TEST(Chrf, OfNothingInCommonIsZero) {
   EXPECT_EQ(chrf2("xxxx", {{"yyyy"}}), 0);
   EXPECT_EQ(chrf2("", {{"yyyy"}}), 0);
