@@ -52,8 +52,11 @@ void append_split(const Batch& batch, const PairLengths& lengths, int shard, int
   bool is_first = true;
   for (const int64_t pair : batch.shards[size_t(shard)]) {
     if (is_first || cost + lengths.cost(pair) > micro_tokens) {
+      const ShardRows before = is_first ? ShardRows{} : out.back().shards.back();
       out.push_back({.first_shard = shard, .is_first = is_first, .is_last = false});
       open_shard(out.back());
+      out.back().shards.back().source_before = before.source_before + before.source_rows;
+      out.back().shards.back().target_before = before.target_before + before.target_rows;
       cost = 0;
       is_first = false;
     }

@@ -16,6 +16,8 @@ namespace fathom::data {
 // Rows of a packed batch that belong to one shard.
 struct ShardRows {
   int64_t first_source = 0, source_rows = 0, first_target = 0, target_rows = 0;
+  // Of a split shard: its rows in the micro-batches before this one.
+  int64_t source_before = 0, target_before = 0;
 };
 
 struct MicroBatch {

@@ -37,13 +37,17 @@ void LayerProbe::on_block(const topology::BlockContext& block, const Tensor& x, 
   const int64_t at = (is_encoder ? 0 : encoder_blocks_) + block.block - 1;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const data::ShardRows& s = shards_[i];
+    const int64_t rows = is_encoder ? s.source_rows : s.target_rows;
+    const int64_t sampled = is_encoder ? s.source_before : s.target_before;
+    const int64_t count = std::min(kSampleRows - sampled, rows);
+    if (count <= 0) continue;
     context_.run(&kernels::Kernels::row_moments,
                  {.x = x,
                   .o = o,
                   .next = next,
                   .sums = sums_.row_range(int64_t(i), 1).columns(at * kBlockSums, kBlockSums),
                   .begin = is_encoder ? s.first_source : s.first_target,
-                  .count = std::min(kSampleRows, is_encoder ? s.source_rows : s.target_rows)});
+                  .count = count});
   }
 }
 

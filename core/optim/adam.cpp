@@ -62,6 +62,9 @@ void Adam::update_norms(const Tensor& sums, double learning_rate) const {
   Context& context = store.device().compute();
   if (updates_ == 0) return context.run(&kernels::Kernels::fill, {.y = sums, .value = 0});
   const Rule rule = rule_at(config_, updates_, learning_rate);
+  // The weights before are gone. From w' = (1 - l) w - a, with l the decay and a Adam's part, the
+  // change is w - w' = l w + a = (l w' + a) / (1 - l).
+  const double kept = 1 - rule.decay;
   int64_t at = 0;
   for (size_t r = 0; r < slices_.ranges().size(); ++r) {
     const Slice range = slices_.ranges()[r], rows = slices_.rows_of(r);
@@ -71,9 +74,9 @@ void Adam::update_norms(const Tensor& sums, double learning_rate) const {
                                                   .chunks = slices_.chunks_of(r),
                                                   .sums = sums.row_range(rows.offset, rows.count),
                                                   .epsilon = config_.epsilon,
-                                                  .rate = rule.rate,
+                                                  .rate = rule.rate / kept,
                                                   .root = rule.root,
-                                                  .decay = rule.decay});
+                                                  .decay = rule.decay / kept});
     at += range.count;
   }
 }

@@ -46,8 +46,7 @@ StepGradient GradientStep::run(const data::Batch& batch, int64_t step, bool obse
       const model::DeviceBatch rows =
           model::upload(tape, data::pack(data_, micro.pairs), model_.config().vocabulary_size);
       std::optional<observe::LayerProbe> probe;
-      if (observe && micro.is_first)
-        probe.emplace(context, blocks_, micro.shards, rows_of(micro, sums_));
+      if (observe) probe.emplace(context, blocks_, micro.shards, rows_of(micro, sums_));
       const ops::TokenLosses losses =
           model_.losses(tape, rows, options_.label_smoothing, 1 / double(batch.target_tokens),
                         probe ? &*probe : nullptr);

@@ -93,7 +93,8 @@ void HistorySink::layers_measured(int64_t step, std::span<const observe::LayerRe
   layers_.append({{"step", step}, {"blocks", std::move(blocks)}});
 }
 
-// Backward comes from the loss: what broke it is at or above the last block that is affected.
+// Backward comes from the loss: where that was finite, what broke it is at or above the last block that
+// is affected.
 void HistorySink::step_skipped(const StepRecord& r,
                                std::span<const observe::NonfiniteBlock> blocks) {
   event("skipped", {{"step", r.step},

@@ -48,6 +48,19 @@ TEST(MicroBatches, AreTheShardsOneByOneWhereNothingIsFused) {
   }
 }
 
+TEST(MicroBatches, KnowTheRowsOfASplitShardThatWentBefore) {
+  const Batch batch = batch_of({{0, 1, 2, 3}, {4}});
+
+  const std::vector<MicroBatch> micro =
+      micro_batches(batch, ten_each(), 0, 2, {.micro_tokens = 20, .fuses_shards = true});
+
+  ASSERT_THAT(pairs_of(micro), ElementsAre(Pairs{0, 1}, Pairs{2, 3}, Pairs{4}));
+  EXPECT_EQ(micro[0].shards[0].source_before, 0);
+  EXPECT_EQ(micro[1].shards[0].source_before, 20);
+  EXPECT_EQ(micro[1].shards[0].target_before, 1 + 2);
+  EXPECT_EQ(micro[2].shards[0].source_before, 0) << "another shard";
+}
+
 TEST(MicroBatches, FuseAdjacentShardsUpToTheLimitAndNotOneTokenBeyond) {
   const Batch batch = batch_of({{0}, {1}, {2}, {3}, {4}});
 

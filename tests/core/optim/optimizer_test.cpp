@@ -84,9 +84,21 @@ TEST_P(EveryMode, FollowsThePlainFormula) {
       EXPECT_NEAR(got[i], w[i], 1e-13) << "update " << t;
     }
     EXPECT_NEAR(weights.update_norm(lr), std::sqrt(change_squared),
-                0.01 * std::sqrt(change_squared));
+                1e-9 * std::sqrt(change_squared));
     EXPECT_EQ(weights.adam->updates(), t);
   }
+}
+
+TEST_P(EveryMode, TellsTheChangeUnderALargeDecay) {
+  Weights weights({.epsilon_mode = GetParam(), .weight_decay = 20}, 37, DType::kF64);
+  const Tensor before = support::copy_of(weights.values());
+
+  weights.step(normal(1, 37, DType::kF64, 11, 0.1), 0.01);
+
+  double change_squared = 0;
+  for (int64_t i = 0; i < 37; ++i)
+    change_squared += std::pow(before.data<double>()[i] - weights.values().data<double>()[i], 2);
+  EXPECT_NEAR(weights.update_norm(0.01), std::sqrt(change_squared), 1e-12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, EveryMode,

@@ -80,6 +80,10 @@ TEST(GradientStep, OfAShardInSeveralMicroBatchesIsTheSameUpToRounding) {
     expect_near(cut.gradient, whole.gradient);
     for (size_t i = 0; i < cut.losses.size(); ++i)
       EXPECT_NEAR(cut.losses[i], whole.losses[i], 1e-5 * std::abs(whole.losses[i]));
+    // The same rows are sampled, the first 64 of a shard.
+    ASSERT_EQ(cut.blocks.size(), whole.blocks.size());
+    for (size_t i = 0; i < cut.blocks.size(); ++i)
+      EXPECT_NEAR(cut.blocks[i], whole.blocks[i], 1e-5 * std::abs(whole.blocks[i])) << i;
   }
 }
 
