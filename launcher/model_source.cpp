@@ -1,10 +1,10 @@
 #include "launcher/model_source.h"
 
 #include "checkpoint/resolve.h"
-#include "core/base/hash.h"
 #include "launcher/config/load.h"
 #include "launcher/devices.h"
 #include "launcher/provenance.h"
+#include "launcher/run_tokenizer.h"
 #include "launcher/train/load_state.h"
 #include "monitoring/log.h"
 
@@ -25,16 +25,8 @@ LoadedModel load_model(const std::string& path, int threads) {
   out.step = source.manifest().step;
   out.config.train.threads = threads;
 
-  // RUN/checkpoints/step-N, or a run's files laid beside a copied checkpoint.
-  const std::filesystem::path run = source.path().parent_path().parent_path();
-  const std::filesystem::path tokenizer = run / "tokenizer.model";
-  require<DataError>(std::filesystem::exists(tokenizer), tokenizer.string(),
-                     ": missing; a checkpoint is used where it lies in its run directory");
-  out.tokenizer = std::make_unique<data::Tokenizer>(data::Tokenizer::load(tokenizer));
-  const std::string trained_with = provenance_text(source.manifest().provenance, "tokenizer");
-  require<DataError>(trained_with.empty() || trained_with == xxh3_128(out.tokenizer->bytes()),
-                     tokenizer.string(), ": is not the tokenizer that ", source.path().string(),
-                     " was trained with; put that one back");
+  out.tokenizer =
+      std::make_unique<data::Tokenizer>(data::Tokenizer::from_bytes(tokenizer_of(source)));
   out.config.model.vocabulary_size = out.tokenizer->size();
 
   out.device = make_device(out.config);

@@ -18,7 +18,8 @@ struct DataConfig {
   std::string target = "en";  // a decoder-only model reads the target side only
   int64_t vocabulary_size = 8000;
   TokenizerKind tokenizer = TokenizerKind::kBpe;
-  int64_t max_length = 256;  // tokens of a side without EOS; a longer training pair is dropped
+  std::string tokenizer_model;  // a SentencePiece model to use; empty: one is learned
+  int64_t max_length = 256;     // tokens of a side without EOS; a longer training pair is dropped
   OnBadLine on_bad_line = OnBadLine::kFail;
   std::string directory;  // empty: `.fathom/data/<fingerprint>`
 };

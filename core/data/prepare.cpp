@@ -37,12 +37,16 @@ Texts read_texts(const DataConfig& config, bool decoder_only) {
           read_split(config, config.test, decoder_only)};
 }
 
-std::string fingerprint_of(const Texts& texts, const DataConfig& config, bool decoder_only) {
+// `model`: the bytes of a tokenizer that is not learned, or empty.
+std::string fingerprint_of(const Texts& texts, const DataConfig& config, bool decoder_only,
+                           const std::string& model) {
+  const std::string tokenizer = model.empty() ? join("\nvocabulary_size ", config.vocabulary_size,
+                                                     "\ntokenizer ", int(config.tokenizer))
+                                              : join("\ntokenizer_model ", xxh3_128(model));
   std::string all =
       join("format ", kPreparedFormat, "\ndecoder_only ", decoder_only, "\nsource ",
-           decoder_only ? "" : config.source, "\ntarget ", config.target, "\nvocabulary_size ",
-           config.vocabulary_size, "\ntokenizer ", int(config.tokenizer), "\nmax_length ",
-           config.max_length, "\non_bad_line ", int(config.on_bad_line));
+           decoder_only ? "" : config.source, "\ntarget ", config.target, tokenizer,
+           "\nmax_length ", config.max_length, "\non_bad_line ", int(config.on_bad_line));
   const auto add = [&](std::string_view name, const CorpusFiles* files) {
     if (files == nullptr) return;
     if (files->source) all += join("\n", name, " source ", xxh3_128(files->source->bytes()));
@@ -108,7 +112,24 @@ fs::path directory_of(const DataConfig& config, const std::string& fingerprint) 
   return directory;
 }
 
-PreparedData build(const Texts& texts, const DataConfig& config, const PrepareProgress& progress) {
+// What a tokenizer makes of a text that it was not learned from.
+void note_unknown_tokens(const Dataset& train, std::vector<std::string>& notes) {
+  constexpr double kWorthANote = 0.001;
+  int64_t unknown = 0;
+  for (int64_t i = 0; i < train.size(); ++i) {
+    const auto source = train.source(i), target = train.target(i);
+    unknown += std::count(source.begin(), source.end(), kUnknownToken) +
+               std::count(target.begin(), target.end(), kUnknownToken);
+  }
+  const double share = double(unknown) / double(train.source_tokens() + train.target_tokens());
+  if (share > kWorthANote)
+    notes.push_back(join("data.train: ", 100 * share,
+                         " % of its tokens are unknown to the tokenizer, which was not learned "
+                         "from this text"));
+}
+
+PreparedData build(const Texts& texts, const DataConfig& config, const std::string& model,
+                   const PrepareProgress& progress) {
   const auto phase = [&](const char* name) {
     return [&progress, name](double fraction) { progress(name, fraction); };
   };
@@ -120,7 +141,9 @@ PreparedData build(const Texts& texts, const DataConfig& config, const PreparePr
 
   progress("learning the tokenizer", 0);
   auto tokenizer = std::make_shared<const Tokenizer>(
-      Tokenizer::train(train.source, train.target, config.tokenizer, config.vocabulary_size));
+      model.empty()
+          ? Tokenizer::train(train.source, train.target, config.tokenizer, config.vocabulary_size)
+          : Tokenizer::from_bytes(model));
   progress("learning the tokenizer", 1);
 
   std::map<std::string, SplitReport> reports;
@@ -147,6 +170,7 @@ PreparedData build(const Texts& texts, const DataConfig& config, const PreparePr
       data.notes.push_back(join("data.", name, ": cut ", counts.counts["truncated"], " of ",
                                 counts.pairs, " pairs to data.max_length ", config.max_length));
   };
+  if (!model.empty()) note_unknown_tokens(data.train, data.notes);
   add("valid", valid, data.valid);
   add("test", test, data.test);
   data.unigram_entropy = unigram_entropy(data.train);
@@ -154,20 +178,34 @@ PreparedData build(const Texts& texts, const DataConfig& config, const PreparePr
   return data;
 }
 
+// The set with a tokenizer learned from these texts, where that happens to be the one asked for.
+std::optional<PreparedData> open_learned(const Texts& texts, const DataConfig& config,
+                                         bool decoder_only, const std::string& model) {
+  if (model.empty()) return std::nullopt;
+  const std::string fingerprint = fingerprint_of(texts, config, decoder_only, "");
+  std::string ignored;
+  auto data = open_prepared(directory_of(config, fingerprint), fingerprint, ignored);
+  const bool is_it = data && data->tokenizer->bytes() == model;
+  return is_it ? std::move(data) : std::nullopt;
+}
+
 }  // namespace
 
 PreparedData prepare(const DataConfig& config, bool decoder_only,
-                     const PrepareProgress& progress_or_none) {
+                     const PrepareProgress& progress_or_none, std::string model) {
   const PrepareProgress progress =
       progress_or_none ? progress_or_none : [](std::string_view, double) {};
   progress("reading the text", 0);
   const Texts texts = read_texts(config, decoder_only);
-  const std::string fingerprint = fingerprint_of(texts, config, decoder_only);
+  if (model.empty() && !config.tokenizer_model.empty())
+    model = Tokenizer::load(config.tokenizer_model).bytes();
+  const std::string fingerprint = fingerprint_of(texts, config, decoder_only, model);
   const fs::path directory = directory_of(config, fingerprint);
   progress("reading the text", 1);
 
   // Without the lock first: a complete set may be where this process cannot write.
   std::string why_not;
+  if (auto data = open_learned(texts, config, decoder_only, model)) return *std::move(data);
   if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
 
   make_directories("data", parent_of(directory));
@@ -179,7 +217,7 @@ PreparedData prepare(const DataConfig& config, bool decoder_only,
   if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
 
   refuse_foreign_files(directory);  // before the long work
-  PreparedData data = build(texts, config, progress);
+  PreparedData data = build(texts, config, model, progress);
   data.fingerprint = fingerprint;
   data.directory = directory;
   progress("writing", 0);

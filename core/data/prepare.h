@@ -48,10 +48,14 @@ struct PreparedData {
 // `phase` is the current phase, `fraction` how much of it is done, 0 to 1.
 using PrepareProgress = std::function<void(std::string_view phase, double fraction)>;
 
-// DataError for errors in the texts, InvalidArgument for the config (also when data.directory
-// holds files that are not of a data set), IoError for failed reads and writes.
+// `tokenizer`: the bytes of the model to use; empty: those of config.tokenizer_model, and where
+// that is empty too the model is learned from the training text.
+//
+// DataError for errors in the texts and the model, InvalidArgument for the config (also when
+// data.directory holds files that are not of a data set), IoError for failed reads and writes.
 [[nodiscard]] PreparedData prepare(const DataConfig& config, bool decoder_only,
-                                   const PrepareProgress& progress = {});
+                                   const PrepareProgress& progress = {},
+                                   std::string tokenizer = {});
 
 // The raw lines of valid or test (`prefix` is one of the config's), n lines in, n out: what to
 // translate, and the references to score against.

@@ -140,6 +140,11 @@ void refuse_foreign_files(const fs::path& directory) {
           "data.directory: ", directory.string(),
           " is a file; name a directory that is new, empty or a data set");
   if (!fs::exists(directory)) return;
+  const bool is_set = fs::exists(directory / kIndex) || fs::exists(directory / file_of("train"));
+  require(is_set || !fs::exists(directory / kTokenizer), "data.directory: ", directory.string(),
+          " holds ", kTokenizer,
+          " and no data set; to use that tokenizer set "
+          "data.tokenizer_model to it, and name a directory that is new, empty or a data set");
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
     const bool ours = name == kIndex || name == kTokenizer ||

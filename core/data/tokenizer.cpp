@@ -73,6 +73,24 @@ std::string message_of(const sentencepiece::util::Status& status) {
 struct Tokenizer::Impl {
   sentencepiece::SentencePieceProcessor processor;
   std::string bytes;
+  // Where the model numbers its pieces otherwise, else empty. kNoPiece: it has no EOS.
+  static constexpr int kNoPiece = -1;
+  std::vector<int> piece_of;      // by our token
+  std::vector<int32_t> token_of;  // by its piece
+
+  void number_anew() {
+    const int unknown = processor.unk_id(), eos = processor.eos_id();
+    if (unknown == kUnknownToken && eos == kEndOfSentence) return;
+    piece_of = {unknown, eos >= 0 ? eos : kNoPiece};
+    for (int piece = 0; piece < processor.GetPieceSize(); ++piece)
+      if (piece != unknown && piece != eos) piece_of.push_back(piece);
+    token_of.resize(size_t(processor.GetPieceSize()));
+    for (size_t token = 0; token < piece_of.size(); ++token)
+      if (piece_of[token] != kNoPiece) token_of[size_t(piece_of[token])] = int32_t(token);
+  }
+  [[nodiscard]] int piece(int32_t token) const {
+    return piece_of.empty() ? token : piece_of[size_t(token)];
+  }
 };
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -120,10 +138,7 @@ Tokenizer Tokenizer::from_bytes(std::string model) {
   const auto status = impl->processor.LoadFromSerializedProto(model);
   require<DataError>(status.ok(), "tokenizer: ", model.size(),
                      " bytes are not a SentencePiece model: ", status.ToString());
-  const int unknown = impl->processor.unk_id(), eos = impl->processor.eos_id();
-  require<DataError>(unknown == kUnknownToken && eos == kEndOfSentence, "tokenizer: unknown is id ",
-                     unknown, " and EOS id ", eos, ", they must be ", kUnknownToken, " and ",
-                     kEndOfSentence, "; was the model learnt by another program?");
+  impl->number_anew();
   impl->bytes = std::move(model);
   return Tokenizer(std::move(impl));
 }
@@ -140,6 +155,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int> ids;
   const auto status = impl_->processor.Encode({text.data(), text.size()}, &ids);
   require<DataError>(status.ok(), "tokenizer: cannot encode: ", status.ToString());
+  if (!impl_->token_of.empty())
+    for (int& id : ids) id = impl_->token_of[size_t(id)];
   return ids;
 }
 
@@ -149,7 +166,7 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
   for (const int32_t token : tokens) {
     require(token >= 0 && token < size(), "tokenizer: token ", token, " is not in 0 .. ",
             size() - 1);
-    if (token != kEndOfSentence) ids.push_back(token);
+    if (token != kEndOfSentence) ids.push_back(impl_->piece(token));
   }
   std::string text;
   const auto status = impl_->processor.Decode(ids, &text);
@@ -157,11 +174,15 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
   return text;
 }
 
-int64_t Tokenizer::size() const { return impl_->processor.GetPieceSize(); }
+int64_t Tokenizer::size() const {
+  return impl_->piece_of.empty() ? impl_->processor.GetPieceSize()
+                                 : int64_t(impl_->piece_of.size());
+}
 
 std::string Tokenizer::piece(int32_t token) const {
   require(token >= 0 && token < size(), "tokenizer: token ", token, " is not in 0 .. ", size() - 1);
-  return impl_->processor.IdToPiece(token);
+  const int piece = impl_->piece(token);
+  return piece == Impl::kNoPiece ? "</s>" : impl_->processor.IdToPiece(piece);
 }
 
 const std::string& Tokenizer::bytes() const { return impl_->bytes; }

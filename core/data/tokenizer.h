@@ -1,8 +1,10 @@
 // Text to token ids and back, by SentencePiece. One vocabulary serves both sides. Id 0 is the
 // unknown token, id 1 ends a sentence (EOS); there is no padding token, and a decoder's input
-// starts with EOS. Text is normalised by nmt_nfkc, SentencePiece's default.
+// starts with EOS. A model of other makers may have others: its pieces are then numbered anew, those
+// two first, the rest in its order.
 //
-// Every character of the training text gets a piece (coverage 1), and there is no byte fallback:
+// In a model that is learned here text is normalised by nmt_nfkc, SentencePiece's default. Every
+// character of the training text gets a piece (coverage 1), and there is no byte fallback:
 // only characters never seen in training are unknown, and the 256 byte tokens would be untrained.
 #pragma once
 
@@ -30,8 +32,8 @@ class Tokenizer {
                                        std::span<const std::string> target, TokenizerKind kind,
                                        int64_t vocabulary_size);
 
-  // From the bytes of a model file, or the file. DataError when it is not a SentencePiece model or
-  // has other special ids; IoError when the file cannot be read.
+  // From the bytes of a model file, or the file. DataError when it is not a SentencePiece model;
+  // IoError when the file cannot be read.
   [[nodiscard]] static Tokenizer from_bytes(std::string model);
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& path);
 

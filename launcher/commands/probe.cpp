@@ -152,8 +152,10 @@ int probe(const ProbeCommand& command, std::ostream& out) {
           " is already there; name a directory that is not");
   Config& config = loaded.config;
   config.batch.shards = data::resolved_shards(config.batch);
+  // The weights of a run mean the tokens of its own tokenizer, whatever the text is now.
   const data::PreparedData data =
-      data::prepare(config.data, config.model.kind == model::ModelKind::kDecoder);
+      data::prepare(config.data, config.model.kind == model::ModelKind::kDecoder, {},
+                    loaded.tokenizer ? loaded.tokenizer->bytes() : "");
   const auto group = dist::make_local_group(1);
   if (!loaded.model) {
     build(loaded, data);

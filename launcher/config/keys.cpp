@@ -107,7 +107,8 @@ void add_model_keys(std::vector<Key>& keys) {
   model("activation", &M::activation, {{"relu", kRelu}, {"gelu", kGelu}}, kOnRequest,
         "Activation of the feed-forward block.");
   model("dropout", &M::dropout, number(probability), kOnRequest,
-        "Dropout on embeddings and on the output of every block.");
+        "Dropout on embeddings and on the output of every block. "
+        "Rates are rounded to multiples of 1/65536.");
   model("attention_dropout", &M::attention_dropout, number(probability), kOnRequest,
         "Dropout on attention weights.");
   model("activation_dropout", &M::activation_dropout, number(probability), kOnRequest,
@@ -144,7 +145,11 @@ void add_data_keys(std::vector<Key>& keys) {
   data("vocabulary_size", &D::vocabulary_size, integer(8, 1'000'000), kNever,
        "Entries of the tokenizer that is learned.");
   data("tokenizer", &D::tokenizer, {{"bpe", kBpe}, {"unigram", kUnigram}}, kNever,
-       "Kind of SentencePiece model.");
+       "Kind of SentencePiece model that is learned.");
+  data("tokenizer_model", &D::tokenizer_model, path_or_none(), kFreely,
+       "A SentencePiece model to use instead of one that is learned; vocabulary_size and tokenizer "
+       "then say nothing. It is copied into the run and never changed. A run keeps its tokenizer: "
+       "when it is resumed the file may lie elsewhere, but must be the same.");
   data("max_length", &D::max_length, integer(1, 1'000'000), kNever,
        "Most tokens of a side, without EOS. A longer training pair is dropped and counted.");
   data("on_bad_line", &D::on_bad_line, {{"fail", kFail}, {"skip", kSkip}}, kNever,
@@ -188,7 +193,7 @@ void add_optimizer_keys(std::vector<Key>& keys) {
             "Where epsilon stands. fairseq: lr sqrt(1-b2^t)/(1-b1^t) m/(sqrt(v)+eps). "
             "corrected: lr m'/(sqrt(v')+eps) with both moments corrected.");
   optimizer("weight_decay", &O::weight_decay, number({.low = 0, .high = 1000}), kOnRequest,
-            "Decoupled weight decay.");
+            "Decoupled weight decay, of every parameter: matrices, embeddings, biases and norms.");
   optimizer("clip_norm", &O::clip_norm, number({.low = 0}), kOnRequest,
             "Largest gradient norm; a longer gradient is scaled down to it. 0: off.");
   optimizer("label_smoothing", &O::label_smoothing, number(below_one), kOnRequest,
@@ -202,11 +207,11 @@ void add_optimizer_keys(std::vector<Key>& keys) {
              {"cosine", kCosine},
              {"linear", kLinear}},
             kOnRequest,
-            "Learning rate at step t, with W = warmup_steps. "
+            "Learning rate of update t, with W = warmup_steps; skipped steps do not count. "
             "inverse-sqrt: linear to W, then lr sqrt(W/t). inverse-sqrt-w1: lr / sqrt(t). "
             "hold-inverse-sqrt: lr until W, then lr sqrt(W/t). tfixup: lr sqrt(W/(W+t)). "
             "constant-step: lr, from W on lr/10. "
-            "cosine, linear: linear to W, then down to 0 at train.max_steps.");
+            "cosine, linear: linear to W, then down to 0 at update train.max_steps.");
   optimizer("warmup_steps", &O::warmup_steps, integer(0, kMostSteps), kOnRequest,
             "W of the schedule. 1 with inverse-sqrt-w1; 0 only with cosine and linear.");
   optimizer("warmup_start", &O::warmup_start, number({.low = 0}), kOnRequest,

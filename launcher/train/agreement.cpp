@@ -25,16 +25,16 @@ void check_ranks_agree(const Config& config, const data::PreparedData& data,
 namespace {
 
 constexpr const char* kPutBack =
-    ": the text has changed; put it back, or start a new run in another run.directory";
+    " has changed; put it back, or start a new run in another run.directory";
 
 void check_same_training_text(const checkpoint::Manifest& manifest,
                               const data::PreparedData& data) {
   const std::string old = provenance_text(manifest.provenance, "training_tokens");
-  const bool is_same =
-      old == data.train.hash() &&
+  const bool has_tokenizer =
       provenance_text(manifest.provenance, "tokenizer") == xxh3_128(data.tokenizer->bytes());
-  require<DataError>(is_same, "data.train: its tokens are ", data.train.hash(),
-                     ", but the run was started with ", old, kPutBack);
+  require<DataError>(old == data.train.hash() && has_tokenizer, "data.train: its tokens are ",
+                     data.train.hash(), ", but the run was started with ", old,
+                     has_tokenizer ? ": the text" : ": the text or the tokenizer", kPutBack);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ bool check_same_data(const checkpoint::Checkpoint& checkpoint, const data::Prepa
   if (old == now) return false;
   const bool is_allowed = std::find(allowed.begin(), allowed.end(), "data.valid") != allowed.end();
   require<DataError>(is_allowed, "data.valid: its tokens are ", now,
-                     ", but the run was started with ", old, kPutBack,
+                     ", but the run was started with ", old, ": the text", kPutBack,
                      ", or go on with it: --allow-change data.valid");
   return true;
 }

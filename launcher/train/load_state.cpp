@@ -4,9 +4,6 @@
 #include <vector>
 
 #include "checkpoint/archive.h"
-#include "checkpoint/resolve.h"
-#include "launcher/config/load.h"
-#include "launcher/provenance.h"
 
 namespace fathom::launcher {
 namespace {
@@ -77,20 +74,10 @@ void load_state(const checkpoint::Checkpoint* source, model::Transformer& model,
   sharding.upload(adam.second(), second);
 }
 
-void load_weights(const std::string& path, const Config& config, model::Transformer& model,
-                  dist::Communicator& group, const monitoring::Log& log) {
+void load_weights(const checkpoint::Checkpoint* source, model::Transformer& model,
+                  dist::Communicator& group) {
   std::vector<std::byte> weights = host_buffer(model.parameters());
-  if (group.rank() == 0) {
-    const checkpoint::Checkpoint source = checkpoint::open_checkpoint(path);
-    const std::string old = provenance_text(source.manifest().provenance, "config");
-    const std::string topology =
-        old.empty() ? "" : parse_config(old, path + " (config)", "run").model.topology;
-    log.info(join("weights from ", source.path().string(), ", step ", source.manifest().step));
-    if (!topology.empty() && topology != config.model.topology)
-      log.warn(join("--init-from: the weights are those of a ", topology, " model, this one is ",
-                    config.model.topology));
-    read_weights(source, model.parameters(), weights);
-  }
+  if (source != nullptr) read_weights(*source, model.parameters(), weights);
   group.broadcast(std::span(weights), 0);
   upload_weights(model, weights);
 }

@@ -1,21 +1,62 @@
 #include "launcher/train/run_data.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/data/batch_plan.h"
+#include "launcher/run_tokenizer.h"
 
 namespace fathom::launcher {
 
-data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
-                                const monitoring::Log& log) {
+namespace {
+
+std::string given_tokenizer(const Config& config, const std::optional<Config>& before,
+                            const checkpoint::Checkpoint* resumed,
+                            const checkpoint::Checkpoint* donor) {
+  const std::string theirs = donor != nullptr ? tokenizer_of(*donor) : "";
+  const std::string& path = config.data.tokenizer_model;
+  if (!path.empty()) {
+    const std::string named = read_file("data", path);
+    require(theirs.empty() || named == theirs, "--init-from: data.tokenizer_model ", path, " is ",
+            xxh3_128(named), ", but the weights of ",
+            donor != nullptr ? donor->path().string() : "", " were trained with ", xxh3_128(theirs),
+            "; leave data.tokenizer_model out, their tokenizer comes with them");
+    return named;
+  }
+  if (donor != nullptr) return theirs;
+  const bool was_given = before && !before->data.tokenizer_model.empty();
+  return was_given && resumed != nullptr ? tokenizer_of(*resumed) : "";
+}
+
+}  // namespace
+
+std::string settle_tokenizer(Config& config, const std::optional<Config>& before,
+                             const checkpoint::Checkpoint* resumed,
+                             const checkpoint::Checkpoint* donor, dist::Communicator& group) {
+  std::string tokenizer;
+  if (group.rank() == 0) tokenizer = given_tokenizer(config, before, resumed, donor);
+  group.broadcast(tokenizer, 0);
+  if (!tokenizer.empty() && config.data.tokenizer_model.empty())
+    config.data.tokenizer_model =
+        (std::filesystem::path(config.run.directory) / "tokenizer.model").string();
+  return tokenizer;
+}
+
+data::PreparedData prepare_data(const Config& config, const std::string& tokenizer,
+                                dist::Communicator& group, const monitoring::Log& log) {
   const bool decoder_only = config.model.kind == model::ModelKind::kDecoder;
   std::optional<data::PreparedData> data;
-  if (group.rank() == 0) data.emplace(data::prepare(config.data, decoder_only));
+  const auto prepare = [&] {
+    data.emplace(data::prepare(config.data, decoder_only, {}, tokenizer));
+  };
+  if (group.rank() == 0) prepare();
   group.barrier();
-  if (!data) data.emplace(data::prepare(config.data, decoder_only));
+  if (!data) prepare();
   for (const std::string& note : data->notes) log.info(note);
   return std::move(*data);
 }
@@ -29,7 +70,7 @@ std::vector<std::string> validation_references(const Config& config, const monit
                      " references are empty, but train.best_metric is bleu");
   if (empty > 0)
     log.warn(join("data.valid: ", empty, " of ", lines.size(),
-                  " references are empty; they do not count for BLEU"));
+                  " references are empty; no translation of theirs is right for BLEU"));
   return lines;
 }
 

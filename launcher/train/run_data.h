@@ -1,9 +1,11 @@
 // The texts of a training run.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/reader.h"
 #include "core/data/batch_sequence.h"
 #include "core/data/prepare.h"
 #include "dist/communicator.h"
@@ -12,9 +14,20 @@
 
 namespace fathom::launcher {
 
+// Collective. The bytes of the tokenizer that the run keeps or is given, the same on every rank;
+// empty where one is learned from its text. `config` gets the place of a tokenizer that came with a
+// checkpoint: RUN/tokenizer.model. `resumed` and `donor` are rank 0's, null on the others and where
+// there is none; `before` is the config of the former. InvalidArgument when data.tokenizer_model is
+// not the tokenizer of the donor's weights.
+[[nodiscard]] std::string settle_tokenizer(Config& config, const std::optional<Config>& before,
+                                           const checkpoint::Checkpoint* resumed,
+                                           const checkpoint::Checkpoint* donor,
+                                           dist::Communicator& group);
+
 // Collective. Rank 0 prepares, then the others find it ready, or build their own where they do not
-// see it.
-[[nodiscard]] data::PreparedData prepare_data(const Config& config, dist::Communicator& group,
+// see it. `tokenizer`: see above.
+[[nodiscard]] data::PreparedData prepare_data(const Config& config, const std::string& tokenizer,
+                                              dist::Communicator& group,
                                               const monitoring::Log& log);
 
 // What validation translations are compared with, read once: the files may change while a run

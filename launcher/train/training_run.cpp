@@ -61,7 +61,9 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
       set_up_(std::in_place, watchdog_, "set-up", section_limit(config_, std::chrono::hours(6))),
       directory_(open_run_directory(config_, group.rank(), log_)),
       resume_(decide_resume(config_, options, directory_, group, log_)),
-      data_(prepare_data(config_, group, log_)) {
+      donor_(open_donor(resume_.resumes || group.rank() != 0 ? "" : options_.init_from, config_)),
+      tokenizer_(settle_tokenizer(config_, resume_.before, resumed(), donor(), group)),
+      data_(prepare_data(config_, tokenizer_, group, log_)) {
   compare_texts();
   device_ = make_device(config_);
   if (resume_.checkpoint) check_same_numerics(*resume_.checkpoint, device_->numerics(), log_);
@@ -88,8 +90,7 @@ void TrainingRun::compare_texts() {
 
 void TrainingRun::fill_model() {
   if (resume_.resumes) {
-    const auto& checkpoint = resume_.checkpoint;
-    load_state(checkpoint ? &*checkpoint : nullptr, *model_, *adam_, *sharding_, state_, group_);
+    load_state(resumed(), *model_, *adam_, *sharding_, state_, group_);
     model_->set_update(state_.step);
     state_.next = position_in(config_, *resume_.before, data_, state_.next);
     const bool has_other_metric = resume_.before->train.best_metric != config_.train.best_metric;
@@ -98,10 +99,12 @@ void TrainingRun::fill_model() {
     return;
   }
   model_->initialise(config_.run.seed);
-  if (options_.init_from.empty())
-    profile_model(config_, data_.train, *model_, group_);
-  else
-    load_weights(options_.init_from, config_, *model_, group_, log_);
+  if (options_.init_from.empty()) return profile_model(config_, data_.train, *model_, group_);
+  if (donor_)
+    log_.info(join("weights and tokenizer from ", donor_->path().string(), ", step ",
+                   donor_->manifest().step));
+  load_weights(donor(), *model_, group_);
+  donor_.reset();  // its memory is no longer needed
 }
 
 std::optional<TrainResult> TrainingRun::earlier_end() const {

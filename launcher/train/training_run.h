@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/train/init_from.h"
 #include "launcher/train/load_state.h"
 #include "launcher/train/resume.h"
 #include "launcher/train/run_directory.h"
@@ -41,6 +42,11 @@ class TrainingRun {
   void log_result(const TrainResult& result) const;
 
  private:
+  // Rank 0's, else null.
+  [[nodiscard]] const checkpoint::Checkpoint* resumed() const {
+    return resume_.checkpoint ? &*resume_.checkpoint : nullptr;
+  }
+  [[nodiscard]] const checkpoint::Checkpoint* donor() const { return donor_ ? &*donor_ : nullptr; }
   void compare_texts();
   void fill_model();
   void log_start(const RunStart& start) const;
@@ -55,6 +61,8 @@ class TrainingRun {
   std::optional<dist::Watchdog::Section> set_up_;
   RunDirectory directory_;
   Resume resume_;
+  std::optional<checkpoint::Checkpoint> donor_;  // on rank 0: whose weights a new run begins with
+  std::string tokenizer_;                        // that the run keeps or is given; empty: learned
   data::PreparedData data_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<model::Transformer> model_;

@@ -1,5 +1,6 @@
 """What the keys of the optimizer, of early stopping and of evaluation promise, seen from outside."""
 import json
+import re
 import unittest
 
 import fathom
@@ -77,6 +78,92 @@ class Learning(fathom.TestCase):
         report = json.loads(self.fathom("evaluate", run.path, "--split", "valid").stdout)
         self.assertGreater(report["source_gain"], 0.02)
         self.assertEqual(run.validations()[150]["source_gain"], report["source_gain"])
+
+    def other_corpus(self):
+        """Other sentences of the same language: another tokenizer would be learned from them."""
+        path = self.directory / "other"
+        fathom.write_corpus(path, train=120, seed=5)
+        return f"data.train={path / 'train'}"
+
+    def test_weights_of_another_run_keep_their_meaning_on_another_corpus(self):
+        donor, run = self.run_directory("donor"), self.run_directory("run")
+        self.train(donor, "train.max_steps=150", "model.dropout=0")
+        known = donor.validations()[150]["validation_loss"]
+        self.assertLess(known, donor.validations()[10]["validation_loss"] - 0.3)
+        begin = (self.other_corpus(), "train.max_steps=1", "optimizer.learning_rate=1e-9",
+                 "optimizer.warmup_start=0", "--init-from", donor.path)
+        for ranks in (0, 2):
+            run = self.run_directory(f"run-{ranks}")
+            result = self.train(run, *begin, ranks=ranks)
+            self.assertIn(f"weights and tokenizer from {donor.path}", result.stderr)
+            self.assertAlmostEqual(run.validations()[1]["validation_loss"], known, places=4)
+            self.assertEqual((run.path / "tokenizer.model").read_bytes(),
+                             (donor.path / "tokenizer.model").read_bytes())
+        # And goes on with it, unasked.
+        self.train(run, self.other_corpus(), "train.max_steps=5", "optimizer.learning_rate=1e-9",
+                   "optimizer.warmup_start=0")
+        self.assertEqual(run.result()["step"], 5)
+        for override, key in (("model.heads=4", "model.heads: got 4"),
+                              ("model.activation=gelu", "model.activation: got gelu"),
+                              ("model.topology=pre-ln", "model.topology: got pre-ln")):
+            refused = self.run_directory("refused")
+            line = self.train(refused, *begin, override, code=2).last_line()
+            self.assertIn(f"--init-from: {key}, but the weights of {donor.path}", line)
+            self.assertFalse(refused.path.exists())
+
+    def test_probe_reads_any_text_with_the_tokenizer_of_the_run(self):
+        def nll(result):
+            return float(re.search(r"nll ([0-9.]+)", result.stdout)[1])
+
+        run = self.run_directory("run")
+        corpus = self.directory / "changing"
+        fathom.write_corpus(corpus)
+        self.train(run, f"data.train={corpus / 'train'}", "train.max_steps=150", "model.dropout=0")
+        before = nll(self.fathom("probe", run.path))
+        fathom.write_corpus(corpus, train=120, seed=5)
+        after = nll(self.fathom("probe", run.path))
+        self.assertNotEqual(before, after)
+        self.assertAlmostEqual(before, after, delta=0.3)  # another tokenizer: more than a nat
+
+    def test_a_tokenizer_of_ones_own_is_used_and_never_written(self):
+        donor, run = self.run_directory("donor"), self.run_directory("run")
+        self.train(donor, "train.max_steps=1", "data.vocabulary_size=60")
+        own = self.directory / "own.model"
+        own.write_bytes((donor.path / "tokenizer.model").read_bytes())
+        own.chmod(0o444)
+        before = own.stat().st_mtime_ns
+        given = (self.other_corpus(), f"data.tokenizer_model={own}")
+        self.fathom("prepare", self.config, *given)
+        self.train(run, *given, "train.max_steps=3")
+        self.assertEqual((run.path / "tokenizer.model").read_bytes(), own.read_bytes())
+        self.assertEqual(own.stat().st_mtime_ns, before)
+        self.fathom("evaluate", run.path, "--split", "valid")
+
+    def test_a_long_validation_or_test_pair_is_no_reason_to_fail(self):
+        corpus = self.directory / "long"
+        fathom.write_corpus(corpus)
+        for split in ("valid", "test"):
+            for side in ("xx", "yy"):
+                with open(corpus / f"{split}.{side}", "a", encoding="utf-8") as file:
+                    file.write("baba " * 60 + "\n")
+        run = self.run_directory("run")
+        data = [f"data.{split}={corpus / split}" for split in ("valid", "test")]
+        self.train(run, *data, "data.max_length=200", "batch.tokens=200", "batch.micro_tokens=50",
+                   "train.max_steps=3", "train.validate_every=2", "train.best_metric=bleu")
+        self.assertEqual(sorted(run.validations()), [2, 3])
+        self.fathom("evaluate", run.path, "--split", "test")
+
+    def test_a_validation_set_of_equal_sources_is_not_blind(self):
+        corpus = self.directory / "equal"
+        fathom.write_corpus(corpus)
+        for side in ("xx", "yy"):
+            first = (corpus / f"train.{side}").read_text().splitlines()[6]
+            (corpus / f"valid.{side}").write_text((first + "\n") * 4, encoding="utf-8")
+        run = self.run_directory("run")
+        self.train(run, f"data.valid={corpus / 'valid'}", "verdict.after=1", "train.max_steps=400",
+                   "train.validate_every=400", "model.dropout=0")
+        self.assertNotIn("source_gain", run.validations()[400])
+        self.assertEqual(run.result()["status"], "completed")
 
     def test_a_decoder_has_no_source_gain(self):
         run = self.run_directory("run")

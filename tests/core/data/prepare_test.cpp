@@ -221,6 +221,57 @@ TEST_F(Prepare, RefusesADirectoryWithForeignFilesAndTouchesNothing) {
   }
 }
 
+TEST_F(Prepare, LeavesATokenizerOfItsUserAlone) {
+  fs::create_directory(dir / "set");
+  dir.write("set/tokenizer.model", "mine");
+
+  EXPECT_THAT(error_of<InvalidArgument>([&] { (void)prepare(config, false); }),
+              HasSubstr("to use that tokenizer set data.tokenizer_model to it"));
+  EXPECT_EQ(read_text(dir / "set/tokenizer.model"), "mine");
+}
+
+TEST_F(Prepare, UsesATokenizerThatIsGiven) {
+  const std::string own = prepare(config, false).tokenizer->bytes();
+  write("train", sentences(500, false), sentences(500, true));  // so another one would be learned
+  config.directory = dir / "given";
+  dir.write("own.model", own);
+  config.tokenizer_model = dir / "own.model";
+  config.vocabulary_size = 70;  // says nothing
+
+  const PreparedData by_path = prepare(config, false);
+  EXPECT_TRUE(by_path.built);
+  EXPECT_EQ(by_path.tokenizer->bytes(), own);
+  config.tokenizer_model = "";
+  const PreparedData by_bytes = prepare(config, false, {}, own);
+  EXPECT_FALSE(by_bytes.built);
+  EXPECT_EQ(by_bytes.content_hash, by_path.content_hash);
+  EXPECT_EQ(by_bytes.fingerprint, by_path.fingerprint);
+
+  config.tokenizer_model = dir / "none.model";
+  EXPECT_THAT(error_of<IoError>([&] { (void)prepare(config, false); }), HasSubstr("none.model"));
+  config.tokenizer_model = dir.write("no.model", "text");
+  EXPECT_THAT(error_of<DataError>([&] { (void)prepare(config, false); }),
+              AllOf(HasSubstr("no.model"), HasSubstr("not a SentencePiece model")));
+}
+
+TEST_F(Prepare, TakesTheSetWithTheLearnedTokenizerWhereThatIsTheGivenOne) {
+  const PreparedData learned = prepare(config, false);
+
+  const PreparedData again = prepare(config, false, {}, learned.tokenizer->bytes());
+
+  EXPECT_FALSE(again.built);
+  EXPECT_EQ(again.fingerprint, learned.fingerprint);
+}
+
+TEST_F(Prepare, NotesTextThatIsUnknownToTheTokenizer) {
+  const std::string own = prepare(config, false).tokenizer->bytes();
+  write("train", "\u0434\u043e\u043c\nder Hund\n", "\u0434\u043e\u043c\nthe dog\n");
+  config.directory = dir / "given";
+
+  EXPECT_THAT(prepare(config, false, {}, own).notes,
+              Contains(HasSubstr("of its tokens are unknown to the tokenizer")));
+}
+
 TEST_F(Prepare, CountsWhatTrainingDropsByReason) {
   std::string long_line;
   for (int i = 0; i < 300; ++i) long_line += "der Hund ";

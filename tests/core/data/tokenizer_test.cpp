@@ -1,9 +1,13 @@
 #include "core/data/tokenizer.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
 
 #include "tests/core/data/data_support.h"
 
@@ -112,6 +116,54 @@ TEST(Tokenizer, LoadsWhatItWrote) {
 
   EXPECT_EQ(loaded.bytes(), tokenizer.bytes());
   EXPECT_EQ(loaded.encode("die Katze singt"), tokenizer.encode("die Katze singt"));
+}
+
+// As other makers number their special tokens: SentencePiece's own default, and one without EOS.
+std::string foreign_model(int unknown, int bos, int eos, int pad) {
+  const TemporaryDirectory dir;
+  std::string text;
+  for (const std::string& line : side(true)) text += line + "\n";
+  const std::unordered_map<std::string, std::string> settings{{"input", dir.write("text", text)},
+                                                              {"model_type", "bpe"},
+                                                              {"vocab_size", "80"},
+                                                              {"hard_vocab_limit", "false"},
+                                                              {"unk_id", std::to_string(unknown)},
+                                                              {"bos_id", std::to_string(bos)},
+                                                              {"eos_id", std::to_string(eos)},
+                                                              {"pad_id", std::to_string(pad)},
+                                                              {"minloglevel", "2"}};
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return model;
+}
+
+TEST(Tokenizer, NumbersThePiecesOfOtherMakersAnew) {
+  for (const std::string& model :
+       {foreign_model(0, 1, 2, -1), foreign_model(3, 1, 2, 0), foreign_model(0, -1, -1, -1)}) {
+    sentencepiece::SentencePieceProcessor theirs;
+    ASSERT_TRUE(theirs.LoadFromSerializedProto(model).ok());
+    const Tokenizer ours = Tokenizer::from_bytes(model);
+
+    EXPECT_EQ(ours.bytes(), model);
+    EXPECT_EQ(ours.size(), theirs.GetPieceSize() + (theirs.eos_id() < 0 ? 1 : 0));
+    EXPECT_EQ(ours.piece(kUnknownToken), theirs.IdToPiece(theirs.unk_id()));
+    EXPECT_EQ(ours.piece(kEndOfSentence), "</s>");
+    std::set<std::string> pieces;
+    for (int32_t token = 0; token < ours.size(); ++token) pieces.insert(ours.piece(token));
+    EXPECT_EQ(int64_t(pieces.size()), ours.size());
+    for (int i = 0; i < 40; ++i) {
+      const std::string text = sentence(i, true);
+      const std::vector<int32_t> tokens = ours.encode(text);
+      EXPECT_EQ(ours.decode(tokens), text);
+      std::vector<std::string> spelled, expected;
+      for (const int32_t token : tokens) spelled.push_back(ours.piece(token));
+      ASSERT_TRUE(theirs.Encode(text, &expected).ok());
+      EXPECT_EQ(spelled, expected);
+      for (const int32_t token : tokens) EXPECT_GT(token, kEndOfSentence);
+    }
+    EXPECT_EQ(ours.encode("\u0434").back(), kUnknownToken);
+  }
 }
 
 TEST(Tokenizer, RefusesAFileThatIsNoModel) {

@@ -55,6 +55,7 @@ const std::map<std::string, Row> kRows = {
     {"data.target", {"fr", "a/b"}},
     {"data.vocabulary_size", {"8", "7"}},
     {"data.tokenizer", {"unigram", "word"}},
+    {"data.tokenizer_model", {"own.model", "[1]"}},
     {"data.max_length", {"1", "0"}},
     {"data.on_bad_line", {"skip", "warn"}},
     {"data.directory", {"a/b", "\"a\\nb\""}},
@@ -216,6 +217,7 @@ TEST(MayChange, IsAsTheContractSays) {
                                         "batch.micro_tokens",
                                         "data.test",
                                         "data.directory",
+                                        "data.tokenizer_model",
                                         "train.device",
                                         "train.threads",
                                         "model.recompute_activations"};

@@ -56,6 +56,7 @@ data:
   target: 'no'
   vocabulary_size: 1000
   tokenizer: unigram
+  tokenizer_model: own.model
   max_length: 100
   on_bad_line: skip
   directory: data/x
@@ -145,6 +146,7 @@ TEST(Show, FieldsAreTheOnesThatTheKeysName) {
   EXPECT_EQ(c.data.target, "no");
   EXPECT_EQ(c.data.vocabulary_size, 1000);
   EXPECT_EQ(c.data.tokenizer, data::TokenizerKind::kUnigram);
+  EXPECT_EQ(c.data.tokenizer_model, "own.model");
   EXPECT_EQ(c.data.max_length, 100);
   EXPECT_EQ(c.data.on_bad_line, data::OnBadLine::kSkip);
   EXPECT_EQ(c.data.directory, "data/x");

@@ -102,9 +102,9 @@ TEST_F(CheckSame, NeverTakesAnotherTrainingText) {
   for (const char* part : {"tokenizer", "training_tokens"})
     for (const std::vector<std::string>& allowed :
          {std::vector<std::string>{}, std::vector<std::string>{"data.valid"}})
-      EXPECT_TRUE(throws_with<DataError>(
-          "the text has changed; put it back, or start a new run",
-          [&] { (void)check_same_data(made_with(but_for(data_, part)), data_, allowed); }));
+      EXPECT_TRUE(throws_with<DataError>(" has changed; put it back, or start a new run", [&] {
+        (void)check_same_data(made_with(but_for(data_, part)), data_, allowed);
+      }));
 }
 
 TEST_F(CheckSame, TakesAnotherValidationTextWhereThatIsAllowed) {

@@ -1,11 +1,7 @@
 #include "launcher/train/load_state.h"
 
-#include <sstream>
-
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
-#include "launcher/config/show.h"
 #include "tests/launcher/train/small_run.h"
 #include "tests/launcher/train/written_state.h"
 #include "tests/support/expect_error.h"
@@ -13,9 +9,6 @@
 
 namespace fathom::launcher {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 using Arrays = std::map<std::string, std::vector<float>>;
 
@@ -72,8 +65,6 @@ class LoadStateTest : public ::testing::Test {
 
   support::TemporaryDirectory directory_;
   data::PreparedData data_ = small_data();
-  std::ostringstream said_;
-  monitoring::Log log_{{}, said_};
 };
 
 TEST_F(LoadStateTest, GoesOnAsARunThatNeverStoppedOnAnyNumberOfRanks) {
@@ -95,9 +86,9 @@ TEST_F(LoadStateTest, GivesTheWeightsAloneToAnotherRun) {
     (void)training.train(1);
     const std::vector<float> moments = floats(training.adam.first());
 
-    load_weights(directory_.path(), c, training.model, group, log_);
-
     const checkpoint::Checkpoint source = saved();
+    load_weights(group.rank() == 0 ? &source : nullptr, training.model, group);
+
     for (const auto& p : training.store().all()) {
       const std::vector<float> weights = floats(training.store().master_of(*p));
       EXPECT_EQ(std::vector<double>(weights.begin(), weights.end()),
@@ -105,33 +96,6 @@ TEST_F(LoadStateTest, GivesTheWeightsAloneToAnotherRun) {
     }
     EXPECT_EQ(floats(training.adam.first()), moments);
     EXPECT_EQ(training.adam.updates(), 1);
-  });
-
-  EXPECT_THAT(said_.str(), HasSubstr("weights from " + directory_.path().string()));
-  EXPECT_THAT(said_.str(), HasSubstr("step-00000002, step 2\n"));
-}
-
-TEST_F(LoadStateTest, WarnsOfWeightsOfAnotherTopology) {
-  Config made_with = small_config();
-  made_with.run.directory = directory_.path();
-  made_with.model.topology = "pre-ln";
-  on_one_rank([&](dist::Communicator& group) {
-    SmallTraining training(made_with, data_.train, group);
-    checkpoint::SavingArchive archive;
-    std::vector<std::byte> weights(size_t(training.store().weights().bytes()));
-    visit_weights(archive, training.store(), weights);
-    (void)checkpoint::write_checkpoint(
-        directory_ / "other", archive,
-        save_info(2, nlohmann::json{{"config", to_yaml(made_with)}}.dump()));
-
-    load_weights(directory_ / "other", made_with, training.model, group, log_);
-    EXPECT_THAT(said_.str(), Not(HasSubstr("--init-from")));
-
-    Config now = made_with;
-    now.model.topology = "post-ln";
-    load_weights(directory_ / "other", now, training.model, group, log_);
-    EXPECT_THAT(said_.str(), HasSubstr("--init-from: the weights are those of a pre-ln model, this "
-                                       "one is post-ln"));
   });
 }
 

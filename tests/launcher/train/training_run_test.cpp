@@ -419,7 +419,7 @@ TEST_F(TrainingRunTest, DoesNotGoOnWithOtherTexts) {
   (void)train(config());
   support::write_text(directory_ / "train.yy", data::testing::sentences(60, true));
 
-  EXPECT_TRUE(throws_with<DataError>("the text has changed",
+  EXPECT_TRUE(throws_with<DataError>("the text or the tokenizer has changed",
                                      [&] { (void)train(config({"train.max_steps=5"})); }));
 }
 
@@ -438,6 +438,63 @@ TEST_F(TrainingRunTest, BeginsFromAnotherRunsWeights) {
   };
   const std::vector<double> first = weights("first"), second = weights("second");
   for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(first[i], second[i], 1e-6);
+}
+
+TEST_F(TrainingRunTest, BringsTheTokenizerOfOtherWeightsAlong) {
+  // Words that the first text does not have, in the same letters.
+  for (const bool german : {false, true}) {
+    std::string text = data::testing::sentences(90, !german);
+    support::write_text(directory_ / (german ? "other.xx" : "other.yy"), text);
+  }
+  const std::string other = "data.train=" + (directory_ / "other").string();
+  const std::string still = "optimizer.learning_rate=1e-12";
+  (void)train(config({"train.max_steps=6"}, "first"));
+  const RunOptions options = {.init_from = directory_ / "first"};
+  const auto tokenizer = [&](const std::string& run) {
+    return support::read_text(directory_ / run / "tokenizer.model");
+  };
+
+  EXPECT_EQ(train(config({other, still, "optimizer.warmup_start=0"}, "second"), options).first_step,
+            0);
+  EXPECT_EQ(tokenizer("second"), tokenizer("first"));
+  EXPECT_NEAR(result("second").at("validation_loss"), result("first").at("validation_loss"), 1e-4);
+
+  // It is the run's own from here on, with the option and without, also where the run was moved.
+  const std::vector<std::string> more = {other, still, "optimizer.warmup_start=0",
+                                         "train.max_steps=4"};
+  EXPECT_EQ(train(config(more, "second"), options).first_step, 3);
+  fs::rename(directory_ / "second", directory_ / "moved");
+  fs::rename(directory_ / "first", directory_ / "gone");
+  std::vector<std::string> even_more = more;
+  even_more.back() = "train.max_steps=5";
+  EXPECT_EQ(train(config(even_more, "moved"), {}, 2).first_step, 4);
+  EXPECT_EQ(tokenizer("moved"), tokenizer("gone"));
+}
+
+TEST_F(TrainingRunTest, UsesATokenizerThatIsGivenAndKeepsIt) {
+  (void)train(config({"data.vocabulary_size=70"}, "first"));
+  const fs::path own = directory_ / "own.model";
+  fs::copy_file(directory_ / "first" / "tokenizer.model", own);
+  const std::string given = "data.tokenizer_model=" + own.string();
+
+  (void)train(config({given}));
+
+  EXPECT_EQ(support::read_text(directory_ / "run" / "tokenizer.model"), support::read_text(own));
+  fs::remove(own);
+  EXPECT_EQ(train(config({"train.max_steps=4"})).first_step, 3) << "the run has its own copy";
+  fs::copy_file(directory_ / "first" / "tokenizer.model", own);
+  EXPECT_EQ(train(config({given, "train.max_steps=5"})).first_step, 4);
+
+  (void)train(config({}, "learned"));
+  const std::string another =
+      "data.tokenizer_model=" + (directory_ / "learned" / "tokenizer.model").string();
+  EXPECT_TRUE(throws_with<DataError>("the text or the tokenizer has changed", [&] {
+    (void)train(config({another, "train.max_steps=6"}));
+  }));
+  EXPECT_TRUE(throws_with<InvalidArgument>("their tokenizer comes with them", [&] {
+    (void)train(config({another}, "new"), {.init_from = directory_ / "run"});
+  }));
+  EXPECT_FALSE(fs::exists(directory_ / "new"));
 }
 
 TEST_F(TrainingRunTest, WritesATraceWhereAProfileIsAskedFor) {
