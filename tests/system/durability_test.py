@@ -182,14 +182,19 @@ class Durability(fathom.TestCase):
         train = ("train", self.config, *keys)
         first = self.recorded(*train, "train.max_steps=4")
         second = self.recorded(*train, "train.max_steps=6")
-        for renamed, steps in ((first, (2, 4)), (second, (6,))):
+        self.assertEqual([path.name for path in run.checkpoints()][-1], "step-00000006")
+        self.assertLess(len(run.checkpoints()), 3)
+        self.train(run, *keys[1:], "train.max_steps=8", "checkpoint.keep_last=5")
+        branch = self.recorded(*train, "train.max_steps=8", "checkpoint.keep_last=5", "--resume",
+                               run.path / "checkpoints" / "step-00000006")
+        for renamed, new, steps in ((first, ["tokenizer.model"], (2, 4)), (second, [], (6,)),
+                                    (branch, ["start.json"], (7, 8))):
             names = {path[len("runs/one/"):] for path in renamed if path.startswith("runs/one/")}
-            for name in ("config.yaml", "tokenizer.model", "result.json", "targets.json", ".owner",
+            for name in ("config.yaml", "result.json", "targets.json", ".owner", *new,
                          "checkpoints/latest", "checkpoints/best",
                          *(f"checkpoints/step-{step:08d}" for step in steps)):
                 self.assertIn(name, names)
-        self.assertEqual([path.name for path in run.checkpoints()][-1], "step-00000006")
-        self.assertLess(len(run.checkpoints()), 3)
+        self.assertEqual(len(list(run.path.glob("checkpoints/abandoned-*/step-00000008"))), 1)
         self.assertTrue(pathlib.Path(self.directory / "kept" / "set").is_dir())
 
     def test_gradients_of_a_probe(self):
