@@ -20,7 +20,7 @@ namespace fathom::monitoring {
 
 JsonlWriter::JsonlWriter(std::filesystem::path path)
     : path_(std::move(path)),
-      file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {
+      file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
   if (!file_.is_open()) fail_with("opening it", errno);
   repair_torn_line();
   sync_parent("history", path_);  // lines on disk are lost without their file's name

@@ -206,7 +206,7 @@ std::optional<std::string> Directory::read_if_there(const std::string& name, siz
 void Directory::write_as(const std::string& name, std::span<const std::string_view> pieces,
                          const fs::path& shown) const {
   const FileDescriptor file(::openat(descriptor_.get(), name.c_str(),
-                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+                                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file.is_open()) fail_io(place_, "creating", shown, errno);
   const char* doing = "writing";
   int error = 0;
@@ -278,7 +278,7 @@ void StagedDirectory::publish_as(const std::string& name) {
   if (rights_ == Rights::kOfParent) {
     struct stat status {};
     if (::fstat(folder, &status) != 0 ||
-        ::fchmod(directory_->descriptor().get(), status.st_mode & 0777) != 0)
+        ::fchmod(directory_->descriptor().get(), status.st_mode & (0777 | S_ISGID)) != 0)
       fail_io(parent_.place(), "setting the rights of", directory_->path(), errno);
   }
   directory_->sync();
@@ -308,9 +308,9 @@ FileLock::FileLock(const Directory& directory, const std::string& name)
   state_ = lock(LOCK_EX | LOCK_NB);
 }
 
-void FileLock::wait() {
+bool FileLock::wait() {
   if (state_ == State::kHeldByAnother) state_ = lock(LOCK_EX);
-  if (state_ == State::kUnsupported) fail_io(place_, "locking", path_, ENOLCK);
+  return state_ == State::kHeld;
 }
 
 FileLock::State FileLock::lock(int flags) const {

@@ -149,8 +149,8 @@ class FileLock {
   // Tries once.
   FileLock(const Directory& directory, const std::string& name);
   [[nodiscard]] State state() const { return state_; }
-  // Blocks until it is held. IoError where the file system has no locks.
-  void wait();
+  // Blocks until it is held. False where the file system has no locks.
+  [[nodiscard]] bool wait();
 
  private:
   [[nodiscard]] State lock(int flags) const;

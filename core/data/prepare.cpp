@@ -213,7 +213,7 @@ PreparedData prepare(const DataConfig& config, bool decoder_only,
                 directory.filename().string() + ".lock");
   if (lock.state() == FileLock::State::kHeldByAnother)
     progress("waiting for another process to prepare", 0);
-  lock.wait();
+  const bool is_alone = lock.wait();
   if (auto data = open_prepared(directory, fingerprint, why_not)) return *std::move(data);
 
   refuse_foreign_files(directory);  // before the long work
@@ -221,7 +221,7 @@ PreparedData prepare(const DataConfig& config, bool decoder_only,
   data.fingerprint = fingerprint;
   data.directory = directory;
   progress("writing", 0);
-  write_prepared(directory, data);
+  write_prepared(directory, data, is_alone);
   progress("writing", 1);
 
   // Everybody else will read what was written; read it in the same way.

@@ -155,15 +155,16 @@ void refuse_foreign_files(const fs::path& directory) {
   }
 }
 
-void write_prepared(const fs::path& directory, const PreparedData& data) try {
+void write_prepared(const fs::path& directory, const PreparedData& data, bool is_alone) try {
   refuse_foreign_files(directory);
   // A link may lead to a larger disk: the set is written where it leads.
   const fs::path place = fs::is_symlink(directory) ? fs::canonical(directory) : directory;
   const Directory parent("data", parent_of(place), Directory::Links::kFollow);
-  const std::string name = place.filename().string(), aside_name = name + ".fathom-aside";
+  const std::string name = place.filename().string();
+  const std::string aside_name = name + ".fathom-aside" + (is_alone ? "" : temporary_name());
   // What a killed builder left.
   for (const std::string& left : {aside_name, aside_name + "-old"})
-    fs::remove_all(parent.path() / left);
+    if (is_alone) fs::remove_all(parent.path() / left);
   StagedDirectory aside(parent, aside_name, StagedDirectory::Rights::kByUmask);
   write_files(aside.directory(), data);
   aside.publish_as(name);

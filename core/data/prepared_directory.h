@@ -24,9 +24,11 @@ inline constexpr int kPreparedFormat = 1;
 void refuse_foreign_files(const std::filesystem::path& directory);
 
 // Writes `data` under a temporary name, syncs it and renames it to `directory`, replacing an older
-// set. The caller holds the lock of `directory`. What a killed builder left is removed first;
-// foreign files are refused as above.
-void write_prepared(const std::filesystem::path& directory, const PreparedData& data);
+// set. Foreign files are refused as above. `is_alone`: the caller holds the lock of `directory`, so
+// what a killed builder left is removed first. Where there are no locks others may be building the
+// same set, each under a name of its own; the last one stays.
+void write_prepared(const std::filesystem::path& directory, const PreparedData& data,
+                    bool is_alone);
 
 // Hash over tokenizer and tokens.
 [[nodiscard]] std::string hash_contents(const PreparedData& data);

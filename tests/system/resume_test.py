@@ -296,6 +296,29 @@ class Moved(Interrupted):
                                ("train", "valid", "test")))
         self.assert_golden(run)
 
+    def test_a_group_can_write_what_its_umask_allows(self):
+        run = self.run_directory("run")
+        words = fathom.command("train", self.config, f"run.directory={run.path}",
+                               "data.directory=shared/set", "train.max_steps=3",
+                               "monitoring.listen=127.0.0.1:0")
+        result = fathom.finish(fathom.start(words, self.directory, umask=0o002))
+        self.assertEqual(result.code, 0, str(result))
+        paths = [*run.path.rglob("*"), *(self.directory / "shared").rglob("*")]
+        self.assertGreater(len(paths), 12)
+        for path in paths:
+            bits = 0o060 if path.is_file() else 0o070
+            self.assertEqual(path.stat().st_mode & bits, bits, path)
+
+    def test_what_a_living_run_deletes_is_no_damage(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, "train.max_steps=1000000", "checkpoint.every_steps=1",
+                                      "checkpoint.keep_last=1", "checkpoint.keep_best=0")
+        self.wait_for_step(run, 5, process)
+        for _ in range(10):
+            result = self.fathom("checkpoint", "verify", run.path)
+            self.assertIn(": valid", result.stdout)
+        self.assertIsNone(process.poll())
+
     def test_a_refused_start_leaves_nothing_behind(self):
         for words, code in ((("data.train=/nowhere",), 3), (("--init-from", "/nowhere"), 4),
                             (("--resume", "require"), 4), (("--resume", "/nowhere"), 4),

@@ -222,6 +222,19 @@ TEST(StagedDirectory, HasTheRequestedRights) {
   ::umask(mask);
 }
 
+// A group's shared folder passes its group on to what is made in it.
+TEST(StagedDirectory, KeepsTheGroupBitOfItsParent) {
+  const TemporaryDirectory directory;
+  fs::permissions(directory.path(), fs::perms(02775));
+  const Directory parent("test", directory.path());
+  StagedDirectory aside(parent, ".aside", StagedDirectory::Rights::kOfParent);
+  aside.directory().write_new("file", "x");
+
+  aside.publish_as("set");
+
+  EXPECT_EQ(unsigned(fs::status(directory / "set").permissions()), 02775u);
+}
+
 TEST(StagedDirectory, RefusesANameThatIsTaken) {
   const TemporaryDirectory directory;
   const Directory parent("test", directory.path());
@@ -246,7 +259,7 @@ TEST(FileLock, HasOneHolderAtATimeAlsoAmongThreads) {
     EXPECT_EQ(FileLock(held, "lock").state(), FileLock::State::kHeldByAnother);
     waiting = std::async(std::launch::async, [&] {
       FileLock second(held, "lock");
-      second.wait();
+      EXPECT_TRUE(second.wait());
       return second.state();
     });
     EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
@@ -267,8 +280,7 @@ TEST(FileLock, ReportsAFileSystemWithoutLocks) {
   flock_error = 0;
 
   EXPECT_EQ(lock.state(), FileLock::State::kUnsupported);
-  EXPECT_TRUE(
-      throws_with<IoError>("test: locking " + path + ": No locks available", [&] { lock.wait(); }));
+  EXPECT_FALSE(lock.wait());
 }
 
 TEST(FileLock, RefusesALink) {

@@ -143,6 +143,14 @@ TEST(WriteFileDurably, CreatesAndReplacesAndLeavesNoTemporaryFile) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("file"));
 }
 
+TEST(WriteFileDurably, LetsAGroupWriteWhereTheUmaskDoes) {
+  const TemporaryDirectory directory;
+  const mode_t mask = ::umask(0002);
+  write_file_durably("test", directory / "file", "one");
+  ::umask(mask);
+  EXPECT_EQ(rights_of(directory / "file"), 0664u);
+}
+
 TEST(WriteFileDurably, TakesAPathWithoutADirectory) {
   const TemporaryDirectory directory;
   const fs::path before = fs::current_path();

@@ -1,15 +1,30 @@
 #include "core/data/prepare.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/core/data/data_support.h"
+
+namespace {
+
+int flock_error = 0;  // what flock says in place of working; 0: it works
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
+extern "C" int flock(int fd, int operation) {
+  if (flock_error == 0) return int(::syscall(SYS_flock, fd, operation));
+  errno = flock_error;
+  return -1;
+}
 
 namespace fathom::data {
 namespace {
@@ -382,6 +397,23 @@ TEST_F(Prepare, ThreeProcessesAtOnceBuildOneSet) {
   const PreparedData data = prepare(config, false);
   EXPECT_FALSE(data.built);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(all.substr(33 * i, 32), data.content_hash);
+}
+
+TEST_F(Prepare, BuildsWhereTheFileSystemHasNoLocks) {
+  for (const int error : {ENOSYS, ENOLCK, EOPNOTSUPP}) {
+    flock_error = error;
+    config.directory = dir / ("set" + std::to_string(error));
+    // Another process builds the same set at the same time.
+    (void)fs::create_directory(config.directory + ".fathom-aside");
+    const PreparedData built = prepare(config, false);
+    flock_error = 0;
+
+    EXPECT_TRUE(built.built);
+    EXPECT_FALSE(prepare(config, false).built);
+    EXPECT_TRUE(fs::exists(config.directory + ".fathom-aside")) << "it is the other's";
+    fs::remove(config.directory + ".fathom-aside");
+  }
+  for (const std::string& name : names()) EXPECT_EQ(name.find(".fathom-aside"), name.npos) << name;
 }
 
 TEST_F(Prepare, AKilledBuilderLeavesNoHalfSetAndNoLock) {
