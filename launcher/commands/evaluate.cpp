@@ -79,7 +79,9 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
                                  {"reference", corpus.target[i]},
                                  {"translation", score.translations[i]}});
   }
-  if (group.rank() == 0) out << json.dump(2) << "\n" << std::flush;
+  // A path may hold bytes that are not UTF-8.
+  constexpr auto kReplace = ordered_json::error_handler_t::replace;
+  if (group.rank() == 0) out << json.dump(2, ' ', false, kReplace) << "\n" << std::flush;
   return 0;
 }
 

@@ -17,16 +17,23 @@
 namespace fathom::launcher {
 namespace {
 
-// Lines that are read, sorted by length and written together. It bounds the memory, and a reader of
-// the output sees it grow; what a line becomes does not depend on it.
+// Most lines that are read, sorted by length and written together. It bounds the memory, and a
+// reader of the output sees it grow; what a line becomes does not depend on it.
 constexpr size_t kLinesAtOnce = 2000;
 
-// The next lines, at most `most`; fewer only at the end. `before` lines were read already.
-std::vector<decode::Tokens> read_sources(std::istream& in, size_t most, size_t before,
-                                         const LoadedModel& model, const monitoring::Log& log) {
+// Without waiting for it.
+bool has_more(std::istream& in) { return in.rdbuf()->in_avail() > 0; }
+
+// The next lines, none at the end. It waits for the first alone: who writes a line and waits for its
+// translation gets it. `before` lines were read already.
+std::vector<decode::Tokens> read_sources(std::istream& in, size_t before, const LoadedModel& model,
+                                         const monitoring::Log& log) {
   const size_t longest = size_t(model.config.data.max_length);
   std::vector<decode::Tokens> sources;
-  for (std::string line; sources.size() < most && std::getline(in, line);) {
+  const auto reads_on = [&] {
+    return sources.empty() || (sources.size() < kLinesAtOnce && has_more(in));
+  };
+  for (std::string line; reads_on() && std::getline(in, line);) {
     if (find_invalid_utf8(line) != line.npos)
       log.warn(join("line ", before + sources.size() + 1,
                     ": is not UTF-8; each byte that is not becomes U+FFFD"));
@@ -59,12 +66,12 @@ int translate(const TranslateCommand& command, std::istream& in, std::ostream& o
   require(loaded.config.model.kind == model::ModelKind::kEncoderDecoder, command.model,
           ": a decoder-only model does not translate");
   const monitoring::Log log({.level = monitoring::LogLevel::kInfo});
-  // On a terminal each line is answered at once.
+  std::ios::sync_with_stdio(false);  // std::cin then knows what waits to be read
   const bool is_typed = &in == &std::cin && isatty(STDIN_FILENO) != 0;
-  const size_t at_once = is_typed ? 1 : kLinesAtOnce;
   monitoring::Progress progress(std::cerr, monitoring::stderr_progress("translate", 0));
   for (size_t done = 0;;) {
-    const std::vector<decode::Tokens> sources = read_sources(in, at_once, done, loaded, log);
+    const std::vector<decode::Tokens> sources = read_sources(in, done, loaded, log);
+    if (sources.empty()) break;
     for (const decode::Tokens& target :
          decode::translate(*loaded.model, *loaded.device, decode::Greedy(), sources,
                            {.batch_tokens = command.batch_tokens}))
@@ -72,7 +79,6 @@ int translate(const TranslateCommand& command, std::istream& in, std::ostream& o
     out.flush();
     require<IoError>(bool(out), "translate: standard output cannot be written");
     done += sources.size();
-    if (sources.size() < at_once) break;
     if (!is_typed) progress.update(int64_t(done), "sentences");
   }
   return 0;

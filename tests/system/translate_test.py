@@ -1,5 +1,8 @@
 """translate, evaluate and score of a trained run."""
 import json
+import os
+import select
+import shutil
 import subprocess
 import unittest
 
@@ -92,6 +95,28 @@ class Translate(fathom.TestCase):
                 result = self.fathom("evaluate", self.run_path, "--samples", 3, "--threads",
                                      threads, ranks=ranks)
                 self.assertEqual(result.stdout, expected)
+
+    def test_who_writes_a_line_and_waits_gets_its_translation(self):
+        lines = self.source.splitlines()[:4]
+        expected = self.translate("\n".join(lines) + "\n").stdout.splitlines()
+        with subprocess.Popen(fathom.command("translate", self.run_path), text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=fathom.environment()) as process:
+            for line, translation in zip(lines, expected):
+                process.stdin.write(line + "\n")
+                process.stdin.flush()
+                ready, _, _ = select.select([process.stdout], [], [], 30 * fathom.SLOWNESS)
+                self.assertTrue(ready, "no answer")
+                self.assertEqual(process.stdout.readline(), translation + "\n")
+            process.stdin.close()
+            self.assertEqual(process.wait(30 * fathom.SLOWNESS), 0)
+
+    def test_evaluate_in_a_directory_whose_name_is_not_utf8(self):
+        path = os.fsencode(self.directory) + b"/caf\xe9"
+        shutil.copytree(os.fsencode(self.run_path), path + b"/run")
+        result = fathom.finish(fathom.start(fathom.command("evaluate", "run"), path))
+        self.assertEqual(result.code, 0, str(result))
+        self.assertIn("caf\ufffd/run", json.loads(result.stdout)["model"])
 
     def test_evaluate_scores_what_translate_writes(self):
         hypothesis = self.directory / "hypothesis"
