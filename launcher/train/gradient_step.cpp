@@ -58,6 +58,7 @@ StepGradient GradientStep::run(const data::Batch& batch, int64_t step, bool obse
       events.end = context.record();
     }
     if (micro.is_last) reducer_.end_shard();
+    if (options_.on_micro_batch) options_.on_micro_batch();
   }
   end_ = context.record();
   return reduce(observe, profile);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <functional>
 #include <vector>
 
 #include "core/data/micro_batches.h"
@@ -37,6 +38,7 @@ struct StepOptions {
   int64_t micro_tokens = 4096;  // most tokens of one forward and backward
   double label_smoothing = 0;
   uint64_t seed = 1;  // of dropout
+  std::function<void()> on_micro_batch = {};  // progress within a step
 };
 
 class GradientStep {

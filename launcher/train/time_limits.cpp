@@ -10,6 +10,8 @@
 namespace fathom::launcher {
 
 dist::Watchdog make_watchdog(const Config& config, dist::Communicator& group) {
+  if (group.size() == 1)
+    return dist::Watchdog(std::chrono::hours(1), [](const dist::Watchdog::Expiry&) {});
   return dist::Watchdog(dist::Watchdog::Duration(config.dist.timeout_seconds),
                         [&group](const dist::Watchdog::Expiry& e) {
                           std::cerr

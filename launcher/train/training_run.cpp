@@ -17,7 +17,8 @@
 namespace fathom::launcher {
 namespace {
 
-StepOptions step_options(const Config& c, const Sharding& sharding, int group_size) {
+StepOptions step_options(const Config& c, const Sharding& sharding, int group_size,
+                         dist::Watchdog& watchdog) {
   const bool has_room = group_size > 1 && has_spare_core(threads_per_rank(c));
   const dist::Overlap by_itself = has_room ? dist::Overlap::kOn : dist::Overlap::kOff;
   return {.reducer = {.reduction = c.dist.reduction,
@@ -26,7 +27,8 @@ StepOptions step_options(const Config& c, const Sharding& sharding, int group_si
                       .shards = int(c.batch.shards)},
           .micro_tokens = c.batch.micro_tokens,
           .label_smoothing = c.optimizer.label_smoothing,
-          .seed = c.run.seed};
+          .seed = c.run.seed,
+          .on_micro_batch = [&watchdog] { watchdog.progress(); }};
 }
 
 RunStart start_of(const Resume& resume, const data::PreparedData& data,
@@ -168,7 +170,7 @@ void TrainingRun::log_start(const RunStart& start) const {
 void TrainingRun::make_loop() {
   const bool is_root = group_.rank() == 0;
   gradients_.emplace(*model_, *device_, data_.train, group_, sharding_->ownership(),
-                     step_options(config_, *sharding_, group_.size()));
+                     step_options(config_, *sharding_, group_.size(), watchdog_));
   probe_.emplace(sharding_->slices(), sharding_->chunk_gather());
   updater_.emplace(*device_, *adam_, *sharding_, *probe_, config_.optimizer.clip_norm);
   layers_.emplace(*model_, *adam_, *probe_, config_.batch.shards);

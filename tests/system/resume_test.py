@@ -650,6 +650,10 @@ class Killed(Interrupted):
         self.to_the_end(run, "dist.timeout_seconds=300")
         self.assert_golden(run)
 
+    def test_a_lone_rank_waits_for_nobody(self):
+        run = self.run_directory("run")
+        self.to_the_end(run, "dist.timeout_seconds=0.001")
+        self.assert_golden(run)
 
     def test_a_rank_that_hangs_while_the_others_wait_for_its_validation_is_noticed_too(self):
         run = self.run_directory("run")

@@ -87,6 +87,23 @@ TEST(GradientStep, OfAShardInSeveralMicroBatchesIsTheSameUpToRounding) {
   }
 }
 
+TEST(GradientStep, TellsOfEveryMicroBatch) {
+  Config config = small_config();
+  const data::PreparedData data = small_data();
+  on_one_rank([&](dist::Communicator& group) {
+    SmallTraining training(config, data.train, group);
+    int told = 0;
+    StepOptions options = step_options(config, training.sharding);
+    options.on_micro_batch = [&told] { ++told; };
+    GradientStep step(training.model, *training.device, data.train, group,
+                      training.sharding.ownership(), options);
+
+    (void)step.run(training.batch(1), 1, false);
+
+    EXPECT_EQ(told, 6) << "one for each shard";
+  });
+}
+
 double loss_at(SmallTraining& training, const std::vector<float>& weights) {
   std::copy(weights.begin(), weights.end(), training.store().weights().data<float>());
   const Tensor losses = training.gradient(1).losses;

@@ -40,12 +40,20 @@ TEST(SectionLimit, OfAValidationOrASaveIsAnHourAtMost) {
 TEST(MakeWatchdogDeathTest, EndsAProcessThatMakesNoProgress) {
   EXPECT_EXIT(
       {
-        const auto group = dist::make_local_group(1);
+        const auto group = dist::make_local_group(2);
         const dist::Watchdog watchdog = make_watchdog(with_timeout(0.05), *group[0]);
         std::this_thread::sleep_for(seconds(30));
       },
       ::testing::ExitedWithCode(7),
       "fathom: rank 0: watchdog: no progress for 0 s in step after step 0; a peer hangs or is gone");
+}
+
+TEST(MakeWatchdog, LetsALoneRankTakeItsTime) {
+  const auto group = dist::make_local_group(1);
+  dist::Watchdog watchdog = make_watchdog(with_timeout(0.01), *group[0]);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const dist::Watchdog::Section saving(watchdog, "save", dist::Watchdog::Duration(0.01));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 }  // namespace
