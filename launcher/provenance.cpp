@@ -20,8 +20,8 @@ std::vector<ConfigChange> changes_at(const std::vector<ConfigChange>& changes, i
 }
 
 std::string provenance_json(const Config& config, const std::vector<ConfigChange>& changes,
-                            const data::PreparedData& data, const std::string& numerics, int ranks,
-                            const std::string& counters) {
+                            const data::PreparedData& data, const std::string& numerics,
+                            int ranks) {
   nlohmann::json list = nlohmann::json::array();
   for (const ConfigChange& c : changes)
     list.push_back({{"step", c.step}, {"key", c.key}, {"from", c.old_value}, {"to", c.new_value}});
@@ -35,7 +35,6 @@ std::string provenance_json(const Config& config, const std::vector<ConfigChange
                                {"commit", commit()},
                                {"numerics", numerics},
                                {"ranks", ranks},
-                               {"counters", counters},
                                {"changes", list}};
   return json.dump();
 }

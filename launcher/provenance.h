@@ -20,13 +20,12 @@ struct ConfigChange {
 [[nodiscard]] std::vector<ConfigChange> changes_at(const std::vector<ConfigChange>& changes,
                                                    int64_t step);
 
-// A JSON object: config (YAML text) and its hash, changes of it, hashes of the data, version, numerics, ranks,
-// counters.
+// A JSON object: config (YAML text) and its hash, changes of it, hashes of the data, version,
+// numerics, ranks.
 [[nodiscard]] std::string provenance_json(const Config& config,
                                           const std::vector<ConfigChange>& changes,
                                           const data::PreparedData& data,
-                                          const std::string& numerics, int ranks,
-                                          const std::string& counters);
+                                          const std::string& numerics, int ranks);
 
 // Parts of it again; empty where it is missing.
 [[nodiscard]] std::string provenance_text(const std::string& json, const std::string& key);

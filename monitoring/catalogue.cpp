@@ -59,7 +59,7 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
   };
 
   counter(Counter::kSteps, "fathom_steps_total", "steps", {Panel::kStat, "Training"},
-          "Training steps done, over all restarts; a skipped one counts.");
+          "Training steps done by this process; a skipped one counts.");
   counter(Counter::kTokens, "fathom_tokens_total", "tokens", {Panel::kTimeseries, "Speed"},
           "Tokens trained on, with EOS, all ranks together.", kSide, kSides);
   counter(Counter::kSentences, "fathom_sentences_total", "sentences", {Panel::kTimeseries, "Speed"},
@@ -74,7 +74,7 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
   counter(Counter::kDataDropped, "fathom_data_dropped_total", "sentences", {Panel::kTable, "Data"},
           "Sentence pairs left out of training.", kReason, kDropReasons);
   counter(Counter::kRestarts, "fathom_restarts_total", "events", {Panel::kStat, "Run"},
-          "Resumes of this run from a checkpoint.");
+          "1 where this process goes on from a checkpoint.");
   counter(Counter::kCheckpointFailures, "fathom_checkpoint_failures_total", "events",
           {Panel::kStat, "Checkpoints"}, "Saves that failed; training went on.", kReason,
           kSaveFailures);
@@ -85,6 +85,16 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
           {Panel::kHeatmap, "Layers"},
           "NaN or infinite entries seen in the gradient of the block's parameters.", kBlock);
 
+  gauge(Gauge::kStep, "fathom_step", "steps", {Panel::kTimeseries, "Training"},
+        "Steps done by the run; where an attempt was lost it steps back.");
+  gauge(Gauge::kTargetSteps, "fathom_target_steps", "steps", {Panel::kStat, "Training"},
+        "Step at which the run ends at the latest (train.max_steps).");
+  gauge(Gauge::kPreviousSteps, "fathom_previous_steps", "steps", {Panel::kStat, "Run"},
+        "Steps of the checkpoint from which this process goes on, 0 in a new run.");
+  gauge(Gauge::kLostSteps, "fathom_lost_steps", "steps", {Panel::kStat, "Run"},
+        "Steps of earlier attempts after that checkpoint, which are done again.");
+  gauge(Gauge::kAttempt, "fathom_attempt", "none", {Panel::kStat, "Run"},
+        "Attempts at this run so far, this one included.");
   gauge(Gauge::kEpoch, "fathom_epoch", "epochs", {Panel::kStat, "Training"},
         "Epoch under way, the first is 0.");
   gauge(Gauge::kLoss, "fathom_loss", "nats", {Panel::kTimeseries, "Training"},

@@ -14,7 +14,8 @@
 
 namespace fathom::monitoring {
 
-// Only grows; kept over a resume.
+// Only grows, from 0 in each process, as Prometheus reads a counter: where an attempt of the run was is
+// in gauges (kStep, kPreviousSteps, kLostSteps, kAttempt).
 enum class Counter {
   kSteps,
   kTokens,  // {side}
@@ -32,6 +33,11 @@ enum class Counter {
 
 // The latest value; absent until first set, except kState, which starts at 0.
 enum class Gauge {
+  kStep,
+  kTargetSteps,
+  kPreviousSteps,
+  kLostSteps,
+  kAttempt,
   kEpoch,
   kLoss,
   kValidationLoss,

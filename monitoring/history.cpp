@@ -71,6 +71,18 @@ void JsonlWriter::fail_with(const std::string& doing, int error) const {
   fail<IoError>("history: ", path_.string(), ": ", doing, ": ", errno_text(error), remedy);
 }
 
+int64_t last_step(const std::filesystem::path& path) {
+  constexpr std::streamoff kTail = 1 << 16;  // longer than a line of metrics.jsonl
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  in.seekg(std::max<std::streamoff>(0, std::streamoff(in.tellg()) - kTail));
+  std::string text, last;
+  while (std::getline(in, text) && !in.eof()) last = text;
+  const auto json = nlohmann::json::parse(last, nullptr, /*allow_exceptions=*/false);
+  const auto found = json.is_object() ? json.find("step") : json.end();
+  const bool is_there = json.is_object() && found != json.end() && found->is_number_integer();
+  return is_there ? found->get<int64_t>() : 0;
+}
+
 std::vector<std::string> read_effective(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   require<IoError>(in.is_open(), "history: ", path.string(), ": opening it: ", errno_text(errno),

@@ -38,6 +38,9 @@ class JsonlWriter {
   int64_t size_ = 0;  // bytes, all of them whole lines
 };
 
+// The "step" of the last whole line, 0 where there is no such file, line or member.
+[[nodiscard]] int64_t last_step(const std::filesystem::path& path);
+
 // The lines as an uninterrupted run would have written them: without redone steps (the last attempt
 // counts), markers and a torn last line. A missing file is IoError, a line that is not a JSON
 // object DataError with its number.

@@ -23,41 +23,6 @@ int64_t lines_per_series(const MetricInfo& info) {
   return info.type == MetricType::kHistogram ? int64_t(info.buckets.size()) + 3 : 1;
 }
 
-struct SavedName {
-  std::string name;
-  LabelValues labels;
-
-  bool operator==(const SavedName&) const = default;
-};
-
-// The name of each value of a series, in their order.
-std::vector<SavedName> saved_names(const MetricInfo& info, const LabelValues& labels) {
-  const std::string name(info.name);
-  if (info.type == MetricType::kCounter) return {{name, labels}};
-  std::vector<SavedName> names;
-  for (const double bound : info.buckets) names.push_back({name + "_bucket", {json(bound).dump()}});
-  names.push_back({name + "_count", {}});
-  names.push_back({name + "_sum", {}});
-  return names;
-}
-
-// Converts an entry of the older form, where labels follow the name and a bound is a number.
-json modern(const std::string& key, const json& value) {
-  const size_t bracket = std::min(key.find('['), key.size());
-  json labels = json::array();
-  if (bracket < key.size()) labels = json::parse(key.substr(bracket), nullptr, false);
-  if (labels.is_discarded()) labels = nullptr;
-  for (json& label : labels)
-    if (label.is_number()) label = label.dump();
-  return json::array({key.substr(0, bracket), labels, value});
-}
-
-bool is_entry(const json& entry) {
-  const auto is_text = [](const json& label) { return label.is_string(); };
-  return entry.is_array() && entry.size() == 3 && entry[0].is_string() && entry[1].is_array() &&
-         std::ranges::all_of(entry[1], is_text) && entry[2].is_number();
-}
-
 }  // namespace
 
 Metrics::Metrics(int64_t max_series, std::vector<MetricInfo> families)
@@ -112,51 +77,6 @@ void Metrics::publish() {
   published_.put(std::make_shared<const Snapshot>(Snapshot{families_, layout_, values_}));
 }
 
-std::string Metrics::counters() const {
-  json saved = json::array();
-  for (size_t family = 0; family < index_.size(); ++family) {
-    if (info_of(family).type == MetricType::kGauge) continue;
-    for (const auto& [labels, offset] : index_[family]) {
-      size_t i = offset;
-      for (const SavedName& s : saved_names(info_of(family), labels))
-        saved.push_back(json::array({s.name, s.labels, values_[i++]}));
-    }
-  }
-  return saved.dump();
-}
-
-std::vector<std::string> Metrics::restore_counters(const std::string& text) {
-  json saved = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (saved.is_object()) {
-    json entries = json::array();
-    for (const auto& [key, value] : saved.items()) entries.push_back(modern(key, value));
-    saved = std::move(entries);
-  }
-  if (!saved.is_array()) return {text};
-
-  std::vector<std::string> unknown;
-  for (const json& entry : saved) {
-    double* place = is_entry(entry) ? find_saved(entry[0], entry[1].get<LabelValues>()) : nullptr;
-    if (!place) {
-      unknown.push_back(entry.dump());
-      continue;
-    }
-    const auto value = entry[2].get<double>();
-    const bool may_be_negative = entry[0].get_ref<const std::string&>().ends_with("_sum");
-    require<CheckpointError>(value >= 0 || may_be_negative, "metrics: ", entry.dump(),
-                             " is in the checkpoint, expected a count of 0 or more");
-    *place = value;
-  }
-  // Bounds may differ between versions; cumulative counts must rise all the same.
-  for (size_t family = family_index(Histogram{}); family < kFamilies; ++family)
-    for (const auto& [labels, offset] : index_[family]) {
-      double* counts = &values_[offset];
-      for (size_t b = 1; b <= info_of(family).buckets.size(); ++b)
-        counts[b] = std::max(counts[b], counts[b - 1]);
-    }
-  return unknown;
-}
-
 double* Metrics::find_or_add(size_t family, const LabelValues& labels) {
   const auto& known = index_[family];
   const auto found = known.find(labels);
@@ -183,20 +103,6 @@ size_t Metrics::add(size_t family, LabelValues labels) {
   series_ += lines;
   layout_.reset();
   return offset;
-}
-
-// The address of a value of counters(); null for one of another version.
-double* Metrics::find_saved(const std::string& name, const LabelValues& labels) {
-  for (size_t family = 0; family < index_.size(); ++family) {
-    const MetricInfo& info = info_of(family);
-    if (info.type == MetricType::kCounter && info.name == name)
-      return labels.size() == info.labels.size() ? find_or_add(family, labels) : nullptr;
-    if (info.type != MetricType::kHistogram) continue;
-    const std::vector<SavedName> names = saved_names(info, {});
-    const auto found = std::ranges::find(names, SavedName{name, labels});
-    if (found != names.end()) return find_or_add(family, {}) + (found - names.begin());
-  }
-  return nullptr;
 }
 
 }  // namespace fathom::monitoring

@@ -1,6 +1,6 @@
 // The numbers of a run, by catalogue. One thread, the step loop, writes them and calls publish()
 // once a step; scrapes read the snapshot of the last publish() and never make the step loop wait.
-// Counters and histograms survive a resume through counters() and restore_counters().
+// Counters and histograms begin at 0 in each process.
 #pragma once
 
 #include <cstdint>
@@ -54,21 +54,12 @@ class Metrics {
   // The state at the last publish(); never null. From any thread.
   [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const { return published_.get(); }
 
-  // Every value that must outlive the process, as a JSON list of [name, label values, value], such
-  // as ["fathom_tokens_total",["source"],12.0]; the label of a histogram's _bucket is its bound.
-  [[nodiscard]] std::string counters() const;
-  // Restores them, replacing the current values. Returns the entries that this version does not
-  // know (they are ignored). CheckpointError for a negative value. The form of older checkpoints is
-  // read as well, an object such as {"fathom_tokens_total[\"source\"]":12.0}.
-  [[nodiscard]] std::vector<std::string> restore_counters(const std::string& json);
-
   [[nodiscard]] int64_t series() const { return series_; }  // counted as for max_series
 
  private:
   [[nodiscard]] const MetricInfo& info_of(size_t family) const { return (*families_)[family]; }
   double* find_or_add(size_t family, const LabelValues& labels);
   size_t add(size_t family, LabelValues labels);
-  double* find_saved(const std::string& name, const LabelValues& labels);
 
   std::shared_ptr<const Snapshot::Families> families_;
   int64_t max_series_;

@@ -45,7 +45,7 @@ void print_provenance(const std::string& text) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
     std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
-    if (key == "counters") continue;  // of the metrics, many
+    if (key == "counters") continue;  // of versions that kept metrics there, many
     for (size_t at = shown.find('\n'); at != shown.npos; at = shown.find('\n', at + 1))
       if (at + 1 < shown.size()) shown.replace(at, 1, "\n  ");
     const bool is_long = shown.find('\n') != shown.npos;

@@ -128,7 +128,7 @@ void write(const LoadedModel& loaded, const Tensor& gradient,
   checkpoint::SaveInfo info;
   info.step = loaded.step;
   info.run_id = "probe";
-  info.provenance = provenance_json(loaded.config, {}, data, loaded.device->numerics(), 1, "{}");
+  info.provenance = provenance_json(loaded.config, {}, data, loaded.device->numerics(), 1);
   (void)checkpoint::write_checkpoint(path, archive, info);
 }
 

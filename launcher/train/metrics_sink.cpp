@@ -23,29 +23,27 @@ monitoring::LabelValues labels_of(const topology::BlockContext& block) {
 
 }  // namespace
 
-MetricsSink::MetricsSink(const Config& config, int ranks, monitoring::Log& log)
+MetricsSink::MetricsSink(const Config& config, int ranks)
     : run_(config.run.directory),
       has_blocks_(config.monitoring.detail == Detail::kBlock),
-      log_(log),
       metrics_(config.monitoring.max_series, metric_catalogue()) {
   metrics_.set(Gauge::kBuildInfo, {version(), commit()}, 1);
   metrics_.set(Gauge::kRunInfo, run_info(config, ranks), 1);
+  metrics_.set(Gauge::kTargetSteps, double(config.train.max_steps));
   metrics_.publish();
 }
 
 void MetricsSink::started(const RunStart& start) {
-  if (!start.counters.empty()) restore(start.counters);
+  metrics_.set(Gauge::kStep, double(start.step));
+  metrics_.set(Gauge::kPreviousSteps, double(start.step));
+  metrics_.set(Gauge::kLostSteps, double(start.lost_steps));
+  metrics_.set(Gauge::kAttempt, double(start.attempt));
+  if (start.is_resumed) metrics_.increment(Counter::kRestarts);
   if (start.rejected > 0)
     metrics_.increment(Counter::kCheckpointsRejected, {"invalid"}, double(start.rejected));
   for (const auto& [reason, count] : start.dropped)
     metrics_.increment(Counter::kDataDropped, {reason}, double(count));
   metrics_.publish();
-}
-
-void MetricsSink::restore(const std::string& counters) {
-  for (const std::string& entry : metrics_.restore_counters(counters))
-    log_.warn("counter " + entry + " of the checkpoint is unknown here and is left out");
-  metrics_.increment(Counter::kRestarts);
 }
 
 void MetricsSink::state_changed(monitoring::RunState state) {
@@ -66,6 +64,7 @@ void MetricsSink::step_done(const StepRecord& r) {
   metrics_.increment(Counter::kPhaseSeconds, {"backward"}, r.timing.backward_seconds);
   metrics_.increment(Counter::kPhaseSeconds, {"reduce"}, r.timing.reduce_seconds);
   metrics_.increment(Counter::kPhaseSeconds, {"optimizer"}, r.optimizer_seconds);
+  metrics_.set(Gauge::kStep, double(r.step));
   metrics_.set(Gauge::kEpoch, double(r.epoch));
   metrics_.set(Gauge::kLoss, r.loss);
   metrics_.set(Gauge::kGradientNorm, r.gradient_norm);

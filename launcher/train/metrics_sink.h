@@ -7,14 +7,13 @@
 
 #include "launcher/config/config.h"
 #include "launcher/train/run_observer.h"
-#include "monitoring/log.h"
 #include "monitoring/metrics.h"
 
 namespace fathom::launcher {
 
 class MetricsSink final : public RunObserver {
  public:
-  MetricsSink(const Config& config, int ranks, monitoring::Log& log);
+  MetricsSink(const Config& config, int ranks);
 
   [[nodiscard]] const monitoring::Metrics& metrics() const { return metrics_; }
 
@@ -30,12 +29,10 @@ class MetricsSink final : public RunObserver {
   void finished(const RunEnd& end) override;
 
  private:
-  void restore(const std::string& counters);
   void set_ranks(const std::vector<RankWork>& ranks);
 
   std::filesystem::path run_;
   bool has_blocks_;  // monitoring.detail: block
-  monitoring::Log& log_;
   monitoring::Metrics metrics_;
 };
 

@@ -22,7 +22,7 @@ struct RunStart {
   std::string run_id;
   std::string init_from;  // whose weights a new run begins with; empty: its own
   std::string from;       // the checkpoint of a resume
-  std::string counters;   // kept with that checkpoint; empty: none
+  int64_t lost_steps = 0;  // that an earlier attempt had done after it
   // By every resume so far; those of this one have its step.
   std::vector<ConfigChange> changes = {};
   int64_t rejected = 0;                    // checkpoints found damaged and passed over

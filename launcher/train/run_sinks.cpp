@@ -14,7 +14,7 @@ namespace fathom::launcher {
 
 struct RunSinks::Sinks {
   Sinks(const Config& config, int64_t resumed_from, bool is_branch, int ranks, monitoring::Log& log)
-      : metrics(config, ranks, log),
+      : metrics(config, ranks),
         server(config, metrics.metrics(), log),
         result(config.run.directory),
         history(config.run.directory, resumed_from, is_branch),
@@ -44,9 +44,5 @@ RunSinks::RunSinks(const Config& config, int64_t resumed_from, bool is_branch, i
 }
 
 RunSinks::~RunSinks() = default;
-
-std::string RunSinks::counters() const {
-  return sinks_ ? sinks_->metrics.metrics().counters() : "[]";
-}
 
 }  // namespace fathom::launcher

@@ -21,8 +21,6 @@ class RunSinks {
   RunSinks& operator=(const RunSinks&) = delete;
 
   [[nodiscard]] RunObserver& observer() { return observers_; }
-  // To be kept with a checkpoint, for RunStart::counters of a resume.
-  [[nodiscard]] std::string counters() const;
 
  private:
   struct Sinks;

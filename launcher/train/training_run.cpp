@@ -1,5 +1,6 @@
 #include "launcher/train/training_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -13,6 +14,7 @@
 #include "launcher/train/run_config.h"
 #include "launcher/train/run_data.h"
 #include "launcher/train/time_limits.h"
+#include "monitoring/history.h"
 
 namespace fathom::launcher {
 namespace {
@@ -31,7 +33,8 @@ StepOptions step_options(const Config& c, const Sharding& sharding, int group_si
           .on_micro_batch = [&watchdog] { watchdog.progress(); }};
 }
 
-RunStart start_of(const Resume& resume, const data::PreparedData& data,
+// Before the histories are opened, which forget the steps that are done again.
+RunStart start_of(const Config& config, const Resume& resume, const data::PreparedData& data,
                   const std::string& init_from, int64_t step, int ranks) {
   RunStart start{.step = step,
                  .is_resumed = resume.resumes,
@@ -40,13 +43,15 @@ RunStart start_of(const Resume& resume, const data::PreparedData& data,
                  .run_id = resume.run_id,
                  .init_from = init_from,
                  .from = {},
-                 .counters = {},
+                 .lost_steps = 0,
                  .changes = resume.changes,
                  .rejected = resume.rejected,
                  .dropped = {}};
   if (resume.checkpoint) {
+    const std::filesystem::path history =
+        std::filesystem::path(config.run.directory) / "metrics.jsonl";
     start.from = resume.checkpoint->path().string();
-    start.counters = provenance_text(resume.checkpoint->manifest().provenance, "counters");
+    start.lost_steps = std::max<int64_t>(0, monitoring::last_step(history) - step);
   }
   if (!resume.resumes) start.dropped = data.reports.at("train").counts;
   return start;
@@ -137,9 +142,10 @@ void TrainingRun::open() {
     write_config(config_);
     write_tokenizer(config_, data_);
   }
+  const RunStart start =
+      start_of(config_, resume_, data_, options_.init_from, state_.step, group_.size());
   sinks_.emplace(config_, resume_.resumes ? state_.step : -1, resume_.is_branch, group_.rank(),
                  group_.size(), log_);
-  const RunStart start = start_of(resume_, data_, options_.init_from, state_.step, group_.size());
   sinks_->observer().started(start);
   log_start(start);
   if (options_.profile && group_.rank() == 0)
@@ -186,7 +192,7 @@ void TrainingRun::make_loop() {
                   .provenance =
                       [this] {
                         return provenance_json(config_, resume_.changes, data_, device_->numerics(),
-                                               group_.size(), sinks_->counters());
+                                               group_.size());
                       },
                   .run_id = resume_.run_id,
                   .attempt = resume_.attempt,

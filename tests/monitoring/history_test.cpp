@@ -196,5 +196,21 @@ TEST(ReadEffective, ADamagedLineIsNamedByNumber) {
   EXPECT_THROW((void)read_effective(directory / "none.jsonl"), IoError);
 }
 
+TEST(LastStep, IsThatOfTheLastWholeLine) {
+  const TemporaryDirectory directory;
+  const auto path = directory / "m.jsonl";
+  EXPECT_EQ(last_step(path), 0);
+  write_text(path, "");
+  EXPECT_EQ(last_step(path), 0);
+  write_text(path, "{\"step\":7}\n{\"step\":8}\n{\"st");
+  EXPECT_EQ(last_step(path), 8);
+  write_text(path, "{\"step\":8}\n{\"marker\":\"resumed\",\"step\":3}\n");
+  EXPECT_EQ(last_step(path), 3);
+  write_text(path, "{\"step\":8}\nrubbish\n");
+  EXPECT_EQ(last_step(path), 0);
+  write_text(path, std::string(200'000, 'x') + "\n{\"step\":9}\n");
+  EXPECT_EQ(last_step(path), 9);
+}
+
 }  // namespace
 }  // namespace fathom::monitoring

@@ -62,7 +62,7 @@ class Metrics(fathom.TestCase):
 
     def assert_layers_match(self, scrape, run):
         """The series are the values of the last layers.jsonl line at the scraped step."""
-        step = scrape.value("steps_total")
+        step = scrape.value("step")
         line = [line for line in run.layers() if line["step"] <= step][-1]
         self.assertGreater(len(line["blocks"]), 0)
         for block in line["blocks"]:
@@ -79,12 +79,13 @@ class Metrics(fathom.TestCase):
         return line["step"]
 
     def assert_step_matches(self, scrape, run):
-        step = int(scrape.value("steps_total"))
+        step, before = int(scrape.value("step")), int(scrape.value("previous_steps"))
+        self.assertEqual(scrape.value("steps_total"), step - before)
         line = run.metrics()[step - 1]
         self.assertEqual(line["step"], step)
         for name in ("loss", "gradient_norm", "learning_rate"):
             self.assertTrue(math.isclose(scrape.value(name), line[name], rel_tol=1e-9), name)
-        tokens = sum(line["tokens"] for line in run.metrics()[:step])
+        tokens = sum(line["tokens"] for line in run.metrics()[before:step])
         self.assertEqual(scrape.value("tokens_total", side="target"), tokens)
 
     def test_scrapes_of_a_living_run_are_its_record(self):
@@ -190,33 +191,44 @@ class Metrics(fathom.TestCase):
         self.assertLess(pace, 0.5)
         self.stop(process)
 
-    def test_counters_go_on_over_a_resume(self):
+    def test_counters_begin_at_zero_and_gauges_tell_where_the_run_is(self):
         run = self.run_directory("run")
         process = self.start_training(run, self.FOREVER)
         self.wait_for_step(run, 20, process)
-        self.assertEqual(self.scrape(run).value("restarts_total"), 0)
+        first = self.scrape(run)
+        self.assertEqual([first.value(name) for name in (
+            "restarts_total", "previous_steps", "lost_steps", "attempt", "target_steps")],
+            [0, 0, 0, 1, 1000000])
         self.stop(process)
         stopped_at = run.result()["step"]
-        for restarts in (1, 2):
+        for attempt in (2, 3):
             process = self.start_training(run, self.FOREVER, ranks=2)
             self.wait_for_step(run, stopped_at + 20, process)
             scrape = self.scrape(run)
-            self.assertGreater(scrape.value("steps_total"), stopped_at)
             self.assert_step_matches(scrape, run)
-            self.assertEqual(scrape.value("restarts_total"), restarts)
+            self.assertEqual([scrape.value(name) for name in (
+                "restarts_total", "previous_steps", "lost_steps", "attempt")],
+                [1, stopped_at, 0, attempt])
             self.stop(process)
             stopped_at = run.result()["step"]
 
-    def test_counters_of_steps_that_were_lost_are_rewound(self):
+    def test_steps_that_a_crash_lost_are_told(self):
         run = self.run_directory("run")
-        process = self.start_training(run, self.FOREVER, "checkpoint.every_steps=30")
+        process = self.start_training(run, self.FOREVER, "checkpoint.every_steps=30",
+                                      "train.validate_every=0")
         self.wait_for_step(run, 50, process)
         process.kill()
         process.wait()
         self.assertTrue((run.path / "targets.json").exists())
-        process = self.start_training(run, self.FOREVER)
+        reached = run.metrics()[-1]["step"]
+        process = self.start_training(run, self.FOREVER, "train.validate_every=0")
         self.wait_for_step(run, 150, process)
-        self.assert_step_matches(self.scrape(run), run)
+        scrape = self.scrape(run)
+        self.assert_step_matches(scrape, run)
+        resumed_at = run.events("resumed")[-1]["step"]
+        self.assertGreater(reached, resumed_at)
+        self.assertEqual(scrape.value("previous_steps"), resumed_at)
+        self.assertEqual(scrape.value("lost_steps"), reached - resumed_at)
         self.stop(process)
 
     def test_detail_run_serves_no_layer_series(self):

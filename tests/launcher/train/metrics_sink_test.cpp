@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +33,9 @@ class MetricsSinkTest : public ::testing::Test {
   }
   static void send_all_events(MetricsSink& sink) {
     RunStart start = sample_start();
-    start.counters = "[]";  // a resume
+    start.is_resumed = true;
+    start.step = 6;
+    start.lost_steps = 2;
     sink.started(start);
     sink.layers_measured(7, sample_layers());
     sink.step_skipped(skipped_step(), kNonfinite);
@@ -44,14 +45,11 @@ class MetricsSinkTest : public ::testing::Test {
     sink.save_failed(8, "no space");
     sink.finished(sample_end());
   }
-
-  std::ostringstream said_;
-  monitoring::Log log_{{}, said_};
 };
 
 // No entry of the catalogue that nothing sets.
 TEST_F(MetricsSinkTest, SetsEveryMetricOfTheCatalogue) {
-  MetricsSink sink(config(), 2, log_);
+  MetricsSink sink(config(), 2);
 
   send_all_events(sink);
 
@@ -67,7 +65,7 @@ TEST_F(MetricsSinkTest, SetsEveryMetricOfTheCatalogue) {
 }
 
 TEST_F(MetricsSinkTest, ServesAStep) {
-  MetricsSink sink(config(), 2, log_);
+  MetricsSink sink(config(), 2);
 
   sink.step_done(sample_step());
 
@@ -85,7 +83,7 @@ TEST_F(MetricsSinkTest, ServesAStep) {
 }
 
 TEST_F(MetricsSinkTest, SaysWhereASkippedStepWasNotFinite) {
-  MetricsSink sink(config(), 2, log_);
+  MetricsSink sink(config(), 2);
   StepRecord record = skipped_step();
 
   sink.step_done(record);
@@ -98,7 +96,7 @@ TEST_F(MetricsSinkTest, SaysWhereASkippedStepWasNotFinite) {
 }
 
 TEST_F(MetricsSinkTest, LeavesOutWhatAValidationDoesNotHave) {
-  MetricsSink sink(config(), 2, log_);
+  MetricsSink sink(config(), 2);
   ValidationRecord record = sample_validation();
   record.bleu.reset();
   record.result.source_gain = std::nan("");
@@ -111,7 +109,7 @@ TEST_F(MetricsSinkTest, LeavesOutWhatAValidationDoesNotHave) {
 }
 
 TEST_F(MetricsSinkTest, ServesEveryRowOfTheLayerTable) {
-  MetricsSink sink(config(), 2, log_);
+  MetricsSink sink(config(), 2);
 
   sink.layers_measured(7, sample_layers());
   sink.step_done(sample_step());
@@ -124,27 +122,38 @@ TEST_F(MetricsSinkTest, ServesEveryRowOfTheLayerTable) {
 }
 
 TEST_F(MetricsSinkTest, ServesNothingOfLayersWithDetailRun) {
-  MetricsSink sink(config(Detail::kRun), 2, log_);
+  MetricsSink sink(config(Detail::kRun), 2);
 
   send_all_events(sink);
 
   EXPECT_THAT(served(sink), Not(HasSubstr("fathom_layer_")));
 }
 
-TEST_F(MetricsSinkTest, GoesOnWithTheCountersOfACheckpoint) {
-  MetricsSink first(config(), 2, log_), second(config(), 2, log_);
-  first.step_done(sample_step());
+// Prometheus takes a counter that falls for one of a new process, and adds all of it.
+TEST_F(MetricsSinkTest, CountsFromZeroAndTellsWhereTheRunIsInGauges) {
+  Config c = config();
+  c.train.max_steps = 900;
+  MetricsSink sink(c, 2);
   RunStart resume = sample_start();
-  resume.counters = first.metrics().counters();
-  resume.counters.insert(1, R"(["fathom_gone_total",[],1.0],)");
+  resume.is_resumed = true;
+  resume.step = 500;
+  resume.lost_steps = 25;
+  resume.attempt = 4;
 
-  second.started(resume);
-  second.step_done(sample_step());
+  sink.started(resume);
 
-  EXPECT_THAT(served(second), HasSubstr("\nfathom_steps_total 2\n"));
-  EXPECT_THAT(served(second), HasSubstr("\nfathom_restarts_total 1\n"));
-  EXPECT_THAT(said_.str(), HasSubstr("counter [\"fathom_gone_total\",[],1.0] of the checkpoint is "
-                                     "unknown here and is left out\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_steps_total 0\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_restarts_total 1\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_step 500\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_target_steps 900\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_previous_steps 500\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_lost_steps 25\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_attempt 4\n"));
+
+  sink.step_done(sample_step());
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_steps_total 1\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_step 7\n"));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_previous_steps 500\n"));
 }
 
 }  // namespace

@@ -44,7 +44,6 @@ TEST_F(RunSinksTest, WriteTheFilesOfARunOnRank0) {
   for (const char* name : {"metrics.jsonl", "events.jsonl", "result.json"})
     EXPECT_FALSE(read_text(run_ / name).empty()) << name;
   EXPECT_FALSE(std::filesystem::exists(run_ / "targets.json"));  // nothing is served
-  EXPECT_THAT(sinks.counters(), HasSubstr(R"(["fathom_steps_total",[],1.0])"));
 }
 
 TEST_F(RunSinksTest, DoNothingOnOtherRanks) {
@@ -53,7 +52,6 @@ TEST_F(RunSinksTest, DoNothingOnOtherRanks) {
   send_events(sinks.observer());
 
   EXPECT_TRUE(std::filesystem::is_empty(run_.path()));
-  EXPECT_EQ(sinks.counters(), "[]");
   EXPECT_EQ(said_.str(), "");
 }
 

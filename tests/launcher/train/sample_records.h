@@ -20,7 +20,7 @@ inline RunStart sample_start() {
           .run_id = "id",
           .init_from = "",
           .from = "",
-          .counters = "",
+          .lost_steps = 0,
           .rejected = 1,
           .dropped = {{"too_long", 3}}};
 }
