@@ -3,25 +3,11 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/files.h"
 #include "checkpoint/reader.h"
-#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 namespace fathom::checkpoint {
-namespace {
-
 namespace fs = std::filesystem;
-
-// A name that is free: a second branch within a second gets another one.
-std::string abandoned_name(const fs::path& checkpoints) {
-  const std::string stem = "abandoned-" + utc_stamp();
-  std::string name = stem;
-  for (int i = 2; fs::exists(fs::symlink_status(checkpoints / name)); ++i)
-    name = join(stem, "-", i);
-  return name;
-}
-
-}  // namespace
 
 void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) const {
   std::string folder;
@@ -29,7 +15,7 @@ void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) cons
   for (const CheckpointEntry& entry : list()) {
     if (entry.step <= step) continue;
     if (folder.empty()) {
-      folder = abandoned_name(path_);
+      folder = free_path(path_ / "abandoned").filename().string();
       make_directories(kPlace, path_ / folder);
     }
     const std::string name = entry.path.filename().string();

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
     const int64_t bad = first_non_finite(array.bytes, array.type);
     require<TrainingError>(bad < 0, "checkpoint: ", array.name, " element ", bad,
                            " is not finite at step ", step,
-                           "; nothing was saved, older checkpoints are kept");
+                           "; nothing was saved, older checkpoints are kept. Lower "
+                           "optimizer.learning_rate, or set optimizer.clip_norm");
   }
   fail("checkpoint: an array changed while it was saved");
 }

@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "core/base/system.h"
 #include "core/data/mapped_file.h"
 
 namespace fathom::launcher {
@@ -24,11 +27,22 @@ void say(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-// Only what a signal handler may call.
+bool is_first_rank = true;
+
+// By what the launcher says, before MPI has started.
+bool read_is_first_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const std::optional<std::string> rank = process_environment(name)) return *rank == "0";
+  return true;
+}
+
+// Only what a signal handler may call. One rank speaks: where another has failed, which ends them
+// all, the cause is not drowned.
 void end(int) {
-  say("fathom train: interrupted before the first step by a signal; nothing was lost, run the same "
-      "command to go on (mpirun sends one when another rank has failed: then see what that "
-      "says)\n");
+  if (is_first_rank)
+    say("fathom train: interrupted before the first step by a signal; nothing was lost, run the "
+        "same command to go on (mpirun sends one when another rank has failed: then see what that "
+        "says)\n");
   _exit(int(ExitCode::kRequeue));
 }
 
@@ -56,6 +70,7 @@ void report_lost_pages() {
 }
 
 void install_signal_handlers(Stopping how) {
+  is_first_rank = read_is_first_rank();
   struct sigaction action = {};
   action.sa_handler = how == Stopping::kAtOnce ? end : remember;
   action.sa_flags = SA_RESTART;

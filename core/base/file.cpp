@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/system.h"
 
@@ -324,6 +325,13 @@ FileLock::State FileLock::lock(int flags) const {
     fail_io(place_, "locking", path_, errno);
   }
   return State::kHeld;
+}
+
+fs::path free_path(const fs::path& stem) {
+  const std::string first = stem.string() + "-" + utc_stamp();
+  fs::path path = first;
+  for (int i = 2; fs::exists(fs::symlink_status(path)); ++i) path = fmt::format("{}-{}", first, i);
+  return path;
 }
 
 std::string temporary_name() {

@@ -161,6 +161,9 @@ class FileLock {
   State state_;
 };
 
+// STEM-<UTC time>, or with "-2", "-3" ... after it: a path at which there is nothing.
+[[nodiscard]] std::filesystem::path free_path(const std::filesystem::path& stem);
+
 // A unique name: ".tmp-<pid>-<random>".
 [[nodiscard]] std::string temporary_name();
 inline constexpr std::string_view kTemporaryPrefix = ".tmp-";

@@ -11,11 +11,12 @@ namespace fathom::launcher {
 
 CommandOptions add_train(CommandOptions root, TrainCommand& command) {
   CommandOptions own = root.subcommand("train", "Train a model; alone, or under mpirun or srun");
-  own.required("config", command.config, "A YAML file");
+  own.required("config", command.config, "A YAML file, or a run's directory");
   own.optional("overrides", command.overrides, "key=value, wins over the file");
-  own.option("--resume", command.options.resume, "auto, never, require, or a checkpoint's path");
+  own.option("--resume", command.options.resume,
+             "auto, never, require, or the path of a checkpoint or run");
   own.option("--init-from", command.options.init_from,
-             "Start a new run from the weights of this checkpoint");
+             "Start a new run from the weights and the tokenizer of this checkpoint or run");
   own.flag("--overwrite", command.options.overwrite,
            "Start anew; a run that is in the directory is moved aside, to RUN.replaced-TIME");
   own.option("--allow-change", command.allow_change,
@@ -25,11 +26,29 @@ CommandOptions add_train(CommandOptions root, TrainCommand& command) {
   return own;
 }
 
+namespace {
+
+// One word a line.
+std::string words_of(const TrainCommand& command) {
+  std::string words = command.config;
+  for (const std::string& word : command.overrides) words += "\n" + word;
+  const auto add = [&words](const char* option, const std::string& value) {
+    if (!value.empty()) words += join("\n", option, " ", value);
+  };
+  add("--resume", command.options.resume);
+  add("--init-from", command.options.init_from);
+  add("--allow-change", command.allow_change);
+  return words;
+}
+
+}  // namespace
+
 int train(const TrainCommand& command, dist::Session& session) {
   const Config config = load_config(command.config, command.overrides);
   check_complete(config, command.config);
   RunOptions options = command.options;
   options.allow_change = parse_allowed_changes(command.allow_change);
+  options.command = words_of(command);
   TrainingRun run(config, options, session.world());
   if (const std::optional<TrainResult> end = run.earlier_end()) return exit_code_of(end->kind);
   run.open();
@@ -39,7 +58,8 @@ int train(const TrainCommand& command, dist::Session& session) {
     run.finish(result);
     return exit_code_of(result.kind);
   } catch (const std::exception& error) {
-    run.abandon(error.what());
+    const bool has_failed = dynamic_cast<const TrainingError*>(&error) != nullptr;
+    run.abandon(has_failed ? "failed" : "stopped", error.what());
     throw;
   }
 }

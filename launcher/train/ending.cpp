@@ -25,8 +25,8 @@ std::string remedy(const score::Verdict& verdict) {
     case score::VerdictStatus::kRelapse:
       return " To go on, run the same command with verdict.action=report.";
     case score::VerdictStatus::kNan:
-      return " Go on from an earlier checkpoint (--resume) with a lower optimizer.learning_rate "
-             "(--allow-change), or a smaller optimizer.clip_norm.";
+      return " Start anew (--overwrite), or go on from an earlier checkpoint (--resume PATH), with a "
+             "lower optimizer.learning_rate or with optimizer.clip_norm (--allow-change).";
     case score::VerdictStatus::kDegenerate:
     case score::VerdictStatus::kOk:
       break;

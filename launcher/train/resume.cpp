@@ -8,6 +8,7 @@
 
 #include "checkpoint/resolve.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/system.h"
 #include "launcher/config/load.h"
 #include "launcher/config/resume_rules.h"
@@ -57,37 +58,42 @@ class Search {
     else
       go_on_from_newest(found, options_.resume == "require");
     check_init_from(found);
+    found.start = found.checkpoint ? recorded_ : asked_;  // what began the run stays on record
     if (found.is_branch || found.adopts) {
-      found.start = recorded_;  // what began the run stays on record
       found.start.resume = asked_.resume;
+      found.start.resume_command = asked_.resume_command;
       found.start.is_done = false;
-    } else if (!found.checkpoint) {
-      found.start = asked_;
+    } else if (!found.start.is_done) {
+      found.start.resume = found.start.resume_command = "";  // this start does not go on with it
     }
     return found;
   }
 
  private:
   void overwrite(Resume& found) {
-    require(options_.resume == "auto" || options_.resume == "never",
+    require(options_.resume == "auto",
             "--overwrite: starts a new run, so it does not go with --resume ", options_.resume);
     if (!is_used(*run_.checkpoints, directory_)) return;
-    if (!recorded_.overwrites || recorded_.init_from != asked_.init_from) {
-      found.replaces = true;
-      return;
-    }
+    const bool is_repeated = recorded_.overwrites &&
+                             recorded_.overwrite_command == asked_.overwrite_command &&
+                             recorded_.init_from == asked_.init_from;
+    const bool is_lost = run_.checkpoints->list().empty() && has_saved(directory_);
+    found.replaces = !is_repeated || is_lost;
+    if (found.replaces) return;
     say_done("--overwrite");
     go_on_from_newest(found, false);
   }
 
   void start_anew(Resume& /*found*/) const {
     require(!is_used(*run_.checkpoints, directory_), "--resume never: ", directory_.string(),
-            " already holds a run; choose another run.directory, leave --resume out, or move the "
-            "run aside with --overwrite");
+            " already holds a run; choose another run.directory, or instead of --resume never give "
+            "--overwrite, which moves the run aside");
   }
 
   void go_on_from_path(Resume& found) {
-    if (recorded_.resume == asked_.resume && recorded_.is_done) {
+    const bool is_repeated =
+        recorded_.resume == asked_.resume && recorded_.resume_command == asked_.resume_command;
+    if (is_repeated && recorded_.is_done) {
       say_done("--resume " + options_.resume);
       return go_on_from_newest(found, false);
     }
@@ -100,9 +106,9 @@ class Search {
       return;
     }
     found.adopts = true;
-    const bool was_cut_off = recorded_.resume == asked_.resume;
+    const bool was_cut_off = is_repeated;
     require(was_cut_off || !is_used(*run_.checkpoints, directory_), "--resume ", options_.resume,
-            ": is of another run, but ", directory_.string(),
+            ": is of another run or branch, but ", directory_.string(),
             " already holds one; choose an empty run.directory");
   }
 
@@ -141,12 +147,17 @@ class Search {
     say_done("--init-from " + options_.init_from);
   }
 
+  // One of those in place, or a copy of one that this run has made: not what another branch of it
+  // or a copy of the run has made since.
   [[nodiscard]] bool is_of_this_run(const checkpoint::Checkpoint& checkpoint) const {
     const fs::path here = fs::weakly_canonical(run_.checkpoints->path());
-    const fs::path relative = checkpoint.path().lexically_relative(here);
-    if (!relative.empty() && *relative.begin() != "..") return true;
+    if (checkpoint.path().parent_path() == here) return true;
+    for (const std::string& name : Directory("run", here).names())
+      if (name.starts_with("abandoned-")) return false;
     for (const checkpoint::CheckpointEntry& entry : run_.checkpoints->list()) try {
-        return checkpoint::read_manifest(entry.path).run_id == checkpoint.manifest().run_id;
+        const checkpoint::Manifest newest = checkpoint::read_manifest(entry.path);
+        return newest.run_id == checkpoint.manifest().run_id &&
+               newest.step >= checkpoint.manifest().step;
       } catch (const Error&) {
         // Damaged; the next one tells.
       }
@@ -154,7 +165,10 @@ class Search {
   }
 
   void say_done(const std::string& option) const {
-    log_.info(join(option, ": done by an earlier start; going on from there"));
+    log_.info(join(option,
+                   ": done by an earlier start of this command; going on from there (to do "
+                   "it again remove ",
+                   (directory_ / "start.json").string(), ")"));
   }
 
   const RunOptions& options_;
@@ -210,16 +224,9 @@ Resume decide_resume(Config& config, const RunOptions& options, RunDirectory& ru
   return resume;
 }
 
-void begin_start(const Resume& resume, RunDirectory& run, const Config& config,
-                 const monitoring::Log& log) {
-  if (resume.replaces) {
-    const fs::path aside = replace_run_directory(run, config, log);
-    log.info(join("--overwrite: the run that was here is now ", aside.string()));
-  }
-  run.new_files->keep();
-  if (resume.start.is_empty()) return;
+void begin_start(const Resume& resume, RunDirectory& run, const Config& config) {
   StartRecord record = resume.start;
-  write_start(config.run.directory, record);
+  if (record != read_start(config.run.directory)) write_start(config.run.directory, record);
   if (resume.adopts) {
     run.checkpoints->adopt(*resume.checkpoint);
     record.is_done = true;

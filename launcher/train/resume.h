@@ -28,7 +28,7 @@ struct Resume {
   bool has_other_validation = false;  // the text of data.valid is another one than before
 
   // By start options that act now, on rank 0 but for is_branch, which all ranks know.
-  StartRecord start;
+  StartRecord start;       // that RUN/start.json is to hold
   bool is_branch = false;  // goes on from a chosen checkpoint of this run; later ones may be there
   bool adopts = false;     // from another run's checkpoint, which is to be copied into this one
   bool replaces = false;   // a run that is there is to be moved aside
@@ -41,9 +41,8 @@ struct Resume {
 [[nodiscard]] Resume decide_resume(Config& config, const RunOptions& options, RunDirectory& run,
                                    dist::Communicator& group, const monitoring::Log& log);
 
-// On rank 0, once nothing can refuse the run any more: moves aside, copies and records what
-// decide_resume() has found to be done.
-void begin_start(const Resume& resume, RunDirectory& run, const Config& config,
-                 const monitoring::Log& log);
+// On rank 0, once nothing can refuse the run any more: copies and records what decide_resume() has
+// found to be done.
+void begin_start(const Resume& resume, RunDirectory& run, const Config& config);
 
 }  // namespace fathom::launcher

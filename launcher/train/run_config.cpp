@@ -1,5 +1,7 @@
 #include "launcher/train/run_config.h"
 
+#include <filesystem>
+
 #include "core/base/error.h"
 #include "core/data/batch_plan.h"
 #include "launcher/cores.h"
@@ -24,9 +26,19 @@ void check_ranks(const data::BatchConfig& batch, int ranks) {
           " ranks; start at most that many, or raise batch.shards");
 }
 
+// So that the run, its checkpoints and its config.yaml mean the same from any working directory.
+void make_paths_absolute(data::DataConfig& data) {
+  for (std::string* path : {&data.train, &data.valid, &data.test, &data.tokenizer_model})
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+}
+
 }  // namespace
 
 Config for_these_ranks(Config config, int ranks) {
+  make_paths_absolute(config.data);
+  // The working directory may be moved aside with the run.
+  config.run.directory =
+      std::filesystem::absolute(config.run.directory).lexically_normal().string();
   config.train.threads = threads_per_rank(config);
   if (config.batch.shards > 0) check_ranks(config.batch, ranks);
   check_series(config, ranks);

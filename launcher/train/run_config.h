@@ -7,7 +7,7 @@
 
 namespace fathom::launcher {
 
-// With the threads of a rank. InvalidArgument when more series would be served than
+// With the threads of a rank, and paths of texts absolute. InvalidArgument when more series would be served than
 // monitoring.max_series, and when the config names fewer shards than there are ranks.
 [[nodiscard]] Config for_these_ranks(Config config, int ranks);
 

@@ -15,22 +15,27 @@ namespace fathom::launcher {
 
 namespace {
 
+// A run that did not learn its tokenizer has it in its directory, wherever it came from.
+bool keeps_tokenizer(const Config& config, const std::optional<Config>& before) {
+  return before && !before->data.tokenizer_model.empty() &&
+         (config.data.tokenizer_model.empty() ||
+          config.data.tokenizer_model == before->data.tokenizer_model);
+}
+
+// Rank 0's.
 std::string given_tokenizer(const Config& config, const std::optional<Config>& before,
                             const checkpoint::Checkpoint* resumed,
                             const checkpoint::Checkpoint* donor) {
+  if (keeps_tokenizer(config, before)) return tokenizer_of(*resumed);
   const std::string theirs = donor != nullptr ? tokenizer_of(*donor) : "";
   const std::string& path = config.data.tokenizer_model;
-  if (!path.empty()) {
-    const std::string named = read_file("data", path);
-    require(theirs.empty() || named == theirs, "--init-from: data.tokenizer_model ", path, " is ",
-            xxh3_128(named), ", but the weights of ",
-            donor != nullptr ? donor->path().string() : "", " were trained with ", xxh3_128(theirs),
-            "; leave data.tokenizer_model out, their tokenizer comes with them");
-    return named;
-  }
-  if (donor != nullptr) return theirs;
-  const bool was_given = before && !before->data.tokenizer_model.empty();
-  return was_given && resumed != nullptr ? tokenizer_of(*resumed) : "";
+  if (path.empty()) return theirs;
+  const std::string named = read_file("data", path);
+  require(theirs.empty() || named == theirs, "--init-from: data.tokenizer_model ", path, " is ",
+          xxh3_128(named), ", but the weights of ", donor != nullptr ? donor->path().string() : "",
+          " were trained with ", xxh3_128(theirs),
+          "; leave data.tokenizer_model out, their tokenizer comes with them");
+  return named;
 }
 
 }  // namespace
@@ -41,9 +46,12 @@ std::string settle_tokenizer(Config& config, const std::optional<Config>& before
   std::string tokenizer;
   if (group.rank() == 0) tokenizer = given_tokenizer(config, before, resumed, donor);
   group.broadcast(tokenizer, 0);
-  if (!tokenizer.empty() && config.data.tokenizer_model.empty())
+  const bool is_the_runs = keeps_tokenizer(config, before) || config.data.tokenizer_model.empty();
+  if (!tokenizer.empty() && is_the_runs)
     config.data.tokenizer_model =
-        (std::filesystem::path(config.run.directory) / "tokenizer.model").string();
+        std::filesystem::absolute(std::filesystem::path(config.run.directory) / "tokenizer.model")
+            .lexically_normal()
+            .string();
   return tokenizer;
 }
 

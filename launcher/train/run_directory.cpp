@@ -2,8 +2,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
-#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "launcher/config/show.h"
@@ -13,18 +13,30 @@ namespace fathom::launcher {
 
 namespace fs = std::filesystem;
 
-NewRunFiles::NewRunFiles(const fs::path& run) {
-  for (const char* name : {".lock", ".owner", checkpoint::kCheckpointsName})
-    if (!fs::exists(fs::symlink_status(run / name))) made_.push_back(run / name);
-  for (fs::path path = fs::absolute(run).lexically_normal(); !fs::exists(path);
+namespace {
+
+bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
+
+}  // namespace
+
+NewRunFiles::NewRunFiles(const fs::path& run, fs::path aside)
+    : run_(run), aside_(std::move(aside)) {
+  for (const char* name : {".lock", ".owner", "config.yaml", "start.json", "tokenizer.model",
+                           "metrics.jsonl", "layers.jsonl", "events.jsonl", "result.json",
+                           "targets.json", checkpoint::kCheckpointsName})
+    if (!is_there(run / name)) made_.push_back(run / name);
+  if (!aside_.empty()) made_.push_back(run);
+  for (fs::path path = fs::absolute(run).lexically_normal(); !is_there(path);
        path = path.parent_path())
     made_.push_back(path);
 }
 
 // A directory that is not empty stays.
 NewRunFiles::~NewRunFiles() {
+  if (is_kept_) return;
   std::error_code ignored;
   for (const fs::path& path : made_) fs::remove(path, ignored);
+  if (!aside_.empty() && !is_there(run_)) fs::rename(aside_, run_, ignored);
 }
 
 RunDirectory open_run_directory(const Config& config, int rank, const monitoring::Log& log) {
@@ -42,16 +54,18 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
 fs::path replace_run_directory(RunDirectory& run, const Config& config,
                                const monitoring::Log& log) {
   const fs::path directory = fs::canonical(config.run.directory);
-  const fs::path aside = directory.string() + ".replaced-" + utc_stamp();
+  const fs::path aside = free_path(directory.string() + ".replaced");
   run.lock->require_owner();
-  // Not onto an empty directory, which rename would replace.
-  const bool is_free = !fs::exists(fs::symlink_status(aside));
-  if (!is_free || ::rename(directory.c_str(), aside.c_str()) != 0)
-    fail_io("run.directory", "moving the old run aside", directory, is_free ? errno : EEXIST);
-  sync_parent("run.directory", aside);
+  if (::rename(directory.c_str(), aside.c_str()) != 0)
+    fail_io("run.directory", "moving the old run aside", directory, errno);
   run.new_files->keep();
   run = {};
+  auto new_files = std::make_unique<NewRunFiles>(directory, aside);
+  make_directories("run.directory", directory);
+  sync_parent("run.directory", aside);
   run = open_run_directory(config, 0, log);
+  run.new_files->keep();
+  run.new_files = std::move(new_files);
   return aside;
 }
 

@@ -15,20 +15,22 @@
 
 namespace fathom::launcher {
 
-// What a start makes of a run's directory before the run has begun. Unless keep() is called it goes
-// again: a start that is refused leaves nothing behind.
+// What a start makes of a run's directory. Unless keep() is called it goes again, and a run that was
+// moved aside for it comes back: a start that is refused leaves nothing behind.
 class NewRunFiles {
  public:
-  // Before anything is made.
-  explicit NewRunFiles(const std::filesystem::path& run);
+  // Before anything is made. `aside`: where the run that was there is now; empty: there was none.
+  explicit NewRunFiles(const std::filesystem::path& run, std::filesystem::path aside = {});
   NewRunFiles(const NewRunFiles&) = delete;
   NewRunFiles& operator=(const NewRunFiles&) = delete;
   ~NewRunFiles();
 
-  void keep() { made_.clear(); }
+  void keep() { is_kept_ = true; }
 
  private:
+  std::filesystem::path run_, aside_;
   std::vector<std::filesystem::path> made_;  // in the order of their removal
+  bool is_kept_ = false;
 };
 
 // What rank 0 holds of it; the lock outlives the directory handle, and both the removal of new files.
@@ -43,8 +45,8 @@ struct RunDirectory {
 [[nodiscard]] RunDirectory open_run_directory(const Config& config, int rank,
                                               const monitoring::Log& log);
 
-// Renames the run's directory to RUN.replaced-<UTC time> and opens a new one in its place. Returns
-// the new path of the old one. Errors as above.
+// Renames the run's directory to RUN.replaced-<UTC time> and opens a new one in its place; of a link,
+// the directory to which it leads. Returns the new path of the old one. Errors as above.
 std::filesystem::path replace_run_directory(RunDirectory& run, const Config& config,
                                             const monitoring::Log& log);
 

@@ -7,6 +7,7 @@ namespace fathom::launcher {
 
 // What a start of `fathom train` asks for beyond its config.
 struct RunOptions {
+  std::string command = {};                    // all words of the start, to know it again
   std::string resume = "auto";                 // auto, never, require, or a path
   std::string init_from = {};                  // a checkpoint whose weights start a new run
   bool overwrite = false;                      // a run that is there is moved aside

@@ -13,12 +13,13 @@
 namespace fathom::launcher {
 
 struct RunSinks::Sinks {
-  Sinks(const Config& config, int64_t resumed_from, bool is_branch, int ranks, monitoring::Log& log)
+  Sinks(const Config& config, const StartRecord& record, int64_t resumed_from, bool is_branch,
+        int ranks, monitoring::Log& log)
       : metrics(config, ranks),
         server(config, metrics.metrics(), log),
         result(config.run.directory),
         history(config.run.directory, resumed_from, is_branch),
-        start(config.run.directory, read_start(config.run.directory)),
+        start(config.run.directory, record),
         progress(std::cerr,
                  monitoring::stderr_progress(config.run.name, config.train.max_steps,
                                              std::max<int64_t>(resumed_from, 0)),
@@ -32,10 +33,10 @@ struct RunSinks::Sinks {
   ProgressSink progress;
 };
 
-RunSinks::RunSinks(const Config& config, int64_t resumed_from, bool is_branch, int rank, int ranks,
-                   monitoring::Log& log) {
+RunSinks::RunSinks(const Config& config, const StartRecord& start, int64_t resumed_from,
+                   bool is_branch, int rank, int ranks, monitoring::Log& log) {
   if (rank != 0) return;
-  sinks_ = std::make_unique<Sinks>(config, resumed_from, is_branch, ranks, log);
+  sinks_ = std::make_unique<Sinks>(config, start, resumed_from, is_branch, ranks, log);
   observers_.add(sinks_->metrics);
   observers_.add(sinks_->history);
   observers_.add(sinks_->start);

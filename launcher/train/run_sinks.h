@@ -6,6 +6,7 @@
 
 #include "launcher/config/config.h"
 #include "launcher/train/run_observer.h"
+#include "launcher/train/start_record.h"
 #include "monitoring/log.h"
 
 namespace fathom::launcher {
@@ -14,8 +15,8 @@ class RunSinks {
  public:
   // On rank 0 the run directory exists and is locked. `resumed_from`: a step, -1 for a new run.
   // `is_branch`: later steps may be on record, which count until the first save.
-  RunSinks(const Config& config, int64_t resumed_from, bool is_branch, int rank, int ranks,
-           monitoring::Log& log);
+  RunSinks(const Config& config, const StartRecord& start, int64_t resumed_from, bool is_branch,
+           int rank, int ranks, monitoring::Log& log);
   ~RunSinks();
   RunSinks(const RunSinks&) = delete;
   RunSinks& operator=(const RunSinks&) = delete;

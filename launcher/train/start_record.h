@@ -1,5 +1,6 @@
-// RUN/start.json: the options that began a run, or the branch that it is on. They act once: the same
-// command line again, as a job has that is requeued, goes on from where that start led.
+// RUN/start.json: the options that began a run, or the branch that it is on, and the command lines
+// that gave them. They act once: the same command line again, as a job has that is requeued, goes on
+// from where that start led. Another one acts anew.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +11,15 @@
 namespace fathom::launcher {
 
 struct StartRecord {
-  std::string resume = {};     // --resume PATH, absolute; empty: auto, never or require
+  std::string resume = {};  // --resume PATH, absolute; empty: auto, never or require
+  std::string resume_command = {};
+  bool is_done = false;        // the run holds what --resume asked for
   std::string init_from = {};  // absolute; empty: none
   bool overwrites = false;
-  bool is_done = false;  // of --resume: the run holds what was asked for
+  std::string overwrite_command = {};
 
-  [[nodiscard]] bool is_empty() const { return resume.empty() && init_from.empty() && !overwrites; }
+  [[nodiscard]] bool is_empty() const { return *this == StartRecord(); }
+  bool operator==(const StartRecord&) const = default;
 };
 
 // Of a start with these options.

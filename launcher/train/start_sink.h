@@ -10,7 +10,7 @@ namespace fathom::launcher {
 
 class StartSink final : public RunObserver {
  public:
-  // `start`: what RUN/start.json says.
+  // `start`: of this start, as RUN/start.json says it.
   StartSink(std::filesystem::path run, StartRecord start)
       : run_(std::move(run)), start_(std::move(start)) {}
 

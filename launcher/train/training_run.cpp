@@ -72,10 +72,15 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
       tokenizer_(settle_tokenizer(config_, resume_.before, resumed(), donor(), group)),
       data_(prepare_data(config_, tokenizer_, group, log_)) {
   compare_texts();
+  const data::PairLengths lengths = data_.train.lengths();
+  (void)data::EpochPlan(lengths, config_.batch, config_.run.seed, 0);  // refuses what cannot fit
   device_ = make_device(config_);
   if (resume_.checkpoint) check_same_numerics(*resume_.checkpoint, device_->numerics(), log_);
   check_ranks_agree(config_, data_, device_->numerics(), group);
   config_.model.vocabulary_size = data_.tokenizer->size();
+  if (!tokenizer_.empty())
+    log_.info(join("tokenizer of ", data_.tokenizer->size(), " entries, which is not learned; ",
+                   "data.vocabulary_size ", config_.data.vocabulary_size, " says nothing"));
 
   model_ = std::make_unique<model::Transformer>(config_.model, *device_, compute_type(config_));
   sharding_.emplace(config_.dist, model_->parameters(), group);
@@ -115,7 +120,7 @@ void TrainingRun::fill_model() {
 }
 
 std::optional<TrainResult> TrainingRun::earlier_end() const {
-  if (!resume_.resumes) return std::nullopt;
+  if (!resume_.resumes || resume_.is_branch) return std::nullopt;
   LastResult last;
   if (group_.rank() == 0) last = last_result(config_);
   group_.broadcast(last.status, 0);
@@ -137,15 +142,20 @@ std::optional<TrainResult> TrainingRun::earlier_end() const {
 
 void TrainingRun::open() {
   references_ = validation_references(config_, log_);
-  if (group_.rank() == 0) {
-    begin_start(resume_, directory_, config_, log_);
-    write_config(config_);
-    write_tokenizer(config_, data_);
+  if (resume_.replaces) {
+    const std::filesystem::path aside = replace_run_directory(directory_, config_, log_);
+    log_.info(join("--overwrite: the run that was here is now ", aside.string()));
   }
   const RunStart start =
       start_of(config_, resume_, data_, options_.init_from, state_.step, group_.size());
-  sinks_.emplace(config_, resume_.resumes ? state_.step : -1, resume_.is_branch, group_.rank(),
-                 group_.size(), log_);
+  sinks_.emplace(config_, resume_.start, resume_.resumes ? state_.step : -1, resume_.is_branch,
+                 group_.rank(), group_.size(), log_);
+  if (group_.rank() == 0) {  // the address that is served was the last thing to refuse the run
+    begin_start(resume_, directory_, config_);
+    write_config(config_);
+    write_tokenizer(config_, data_);
+    directory_.new_files->keep();
+  }
   sinks_->observer().started(start);
   log_start(start);
   if (options_.profile && group_.rank() == 0)
@@ -226,11 +236,11 @@ void TrainingRun::finish(const TrainResult& result) {
   log_result(result);
 }
 
-void TrainingRun::abandon(const std::string& reason) {
+void TrainingRun::abandon(const std::string& status, const std::string& reason) {
   try {
     if (directory_.lock && directory_.lock->is_owner())
       sinks_->observer().finished(
-          {.status = "stopped", .reason = reason, .step = loop_->state().step, .validation = {}});
+          {.status = status, .reason = reason, .step = loop_->state().step, .validation = {}});
   } catch (const Error&) {
     // The disk may be what failed; the error that ends the run is the first one.
   }

@@ -37,7 +37,8 @@ class TrainingRun {
   // What the loop has come to, in result.json and on stderr.
   void finish(const TrainResult& result);
   // An error has ended the run. Says so in result.json, if that can be written and is still ours.
-  void abandon(const std::string& reason);
+  // `status`: failed or stopped.
+  void abandon(const std::string& status, const std::string& reason);
   // "fathom train: completed at step 5: ..." on rank 0's stderr.
   void log_result(const TrainResult& result) const;
 

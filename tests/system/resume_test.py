@@ -175,13 +175,15 @@ class StartOptions(Interrupted):
     """Options that begin a run or a branch act once. A command line that is repeated, as that of a
     requeued job is, goes on from where they led, whenever it is killed."""
 
-    SAVES = ("checkpoint.every_steps=3", "checkpoint.keep_last=100", "train.validate_every=7")
+    SAVES = ("checkpoint.every_steps=3", "checkpoint.keep_last=60", "train.validate_every=7")
 
     def saved_steps(self, run):
         return [int(path.name[5:]) for path in run.checkpoints()]
 
+    STEPS_TO_GO = "train.max_steps=150"
+
     def kill_when(self, run, words, condition):
-        process = self.start_training(run, *words, *self.SAVES, "train.max_steps=1000000")
+        process = self.start_training(run, *words, *self.SAVES, self.STEPS_TO_GO)
         fathom.wait_until(lambda: self.assertIsNone(process.poll()) or condition(), "far enough")
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -198,11 +200,12 @@ class StartOptions(Interrupted):
             [s for s in self.saved_steps(run) if s not in before] or [0]) >= from_step + 7)
         reached = self.saved_steps(run)[-1]
         self.assertGreater(reached, from_step)
-        result = self.train(run, *words, *self.SAVES, f"train.max_steps={reached + 5}")
-        self.assertIn("done by an earlier start; going on from there", result.stderr)
+        result = self.train(run, *words, *self.SAVES, self.STEPS_TO_GO)
+        self.assertIn("done by an earlier start of this command; going on from there",
+                      result.stderr)
         self.assertIn(f"resumed from step {reached}", result.stderr)
-        self.assertEqual(run.result()["step"], reached + 5)
-        return reached + 5
+        self.assertEqual(run.result()["step"], 150)
+        return 150
 
     def whole_run(self, steps, *words):
         run = self.run_directory("whole")
@@ -249,20 +252,47 @@ class StartOptions(Interrupted):
         run = self.run_directory("run")
         self.train(run, "train.max_steps=4", "run.seed=7")
         metrics = run.metrics()
-        process = self.start_training(run, "--overwrite", *self.SAVES, "train.max_steps=1000000")
+        words = ("--overwrite", *self.SAVES, self.STEPS_TO_GO)
+        process = self.start_training(run, *words)
         fathom.wait_until(lambda: self.saved_steps(run)[-1:] > [9], "far enough")
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        reached = self.saved_steps(run)[-1]
-        result = self.train(run, "--overwrite", *self.SAVES, f"train.max_steps={reached + 5}")
-        self.assertIn("--overwrite: done by an earlier start", result.stderr)
-        self.assert_same_run(self.whole_run(reached + 5), run)
+        result = self.train(run, *words)
+        self.assertIn("--overwrite: done by an earlier start of this command", result.stderr)
+        self.assert_same_run(self.whole_run(150), run)
         [old] = run.path.parent.glob(f"{run.path.name}.replaced-*")
         self.assertEqual(fathom.Run(old).metrics(), metrics)
         # What was moved aside is a run as before.
         self.fathom("train", old, "train.max_steps=6")
         self.assertEqual(fathom.Run(old).result()["step"], 6)
-        self.assertEqual(len(run.metrics()), reached + 5)
+        self.assertEqual(len(run.metrics()), 150)
+
+    def test_another_command_line_acts_anew(self):
+        run = self.run_directory("run")
+        self.train(run, *self.SAVES, "train.max_steps=9")
+        path = ("--resume", run.path / "checkpoints" / "step-00000006")
+        for rate in ("1e-3", "1e-4"):
+            other = ("--allow-change", "optimizer.learning_rate",
+                     f"optimizer.learning_rate={rate}", "train.max_steps=9")
+            result = self.train(run, *self.SAVES, *path, *other)
+            self.assertIn("resumed from step 6", result.stderr)
+            [change] = run.result()["changes"]
+            self.assertEqual((change["step"], float(change["to"])), (6, float(rate)))
+        for seed in (2, 3):
+            self.train(run, "--overwrite", f"run.seed={seed}", "train.max_steps=2")
+            self.assertEqual(run.result()["step"], 2)
+        self.assertEqual(len(list(run.path.parent.glob(f"{run.path.name}.replaced-*"))), 2)
+
+    def test_a_run_without_its_checkpoints_can_be_overwritten_as_its_refusal_says(self):
+        run = self.run_directory("run")
+        self.train(run, "--overwrite", "train.max_steps=2")
+        shutil.rmtree(run.path / "checkpoints")
+        line = self.train(run, "train.max_steps=2", code=4).last_line()
+        self.assertIn("or start anew with --overwrite", line)
+        self.train(run, "--overwrite", "train.max_steps=2")
+        self.assertEqual(run.result()["step"], 2)
+        line = self.train(run, "--overwrite", "--resume", "never", code=2).last_line()
+        self.assertIn("does not go with --resume never", line)
 
 
 class Moved(Interrupted):
@@ -277,6 +307,18 @@ class Moved(Interrupted):
             self.fathom("train", moved / word, f"train.max_steps={self.STEPS}")
             self.assertFalse(run.path.exists())
             self.assert_golden(fathom.Run(moved))
+
+    def test_texts_are_found_from_any_working_directory(self):
+        run = self.run_directory("run")
+        relative = [f"data.{split}=corpus/{split}" for split in ("train", "valid", "test")]
+        self.train(run, *relative, "train.max_steps=3")
+        elsewhere = self.directory / "elsewhere"
+        elsewhere.mkdir()
+        for words in (("train", run.path, f"train.max_steps={self.STEPS}"),
+                      ("evaluate", run.path), ("probe", run.path)):
+            result = fathom.finish(fathom.start(fathom.command(*words), elsewhere))
+            self.assertEqual(result.code, 0, str(result))
+        self.assert_golden(run)
 
     def test_a_copy_leaves_the_original_alone(self):
         run = self.run_directory("run")
@@ -316,7 +358,7 @@ class Moved(Interrupted):
         self.wait_for_step(run, 5, process)
         for _ in range(10):
             result = self.fathom("checkpoint", "verify", run.path)
-            self.assertIn(": valid", result.stdout)
+            self.assertRegex(result.stdout, ": (valid|deleted by its run since it was listed)")
         self.assertIsNone(process.poll())
 
     def test_a_refused_start_leaves_nothing_behind(self):
@@ -454,7 +496,7 @@ class Damaged(Interrupted):
         self.train(run, "train.max_steps=2")
         self.train(other, "train.max_steps=2", "model.width=32")
         line = self.train(run, "train.max_steps=4", "--resume", other.path, code=2).last_line()
-        self.assertIn("is of another run", line)
+        self.assertIn("is of another run or branch", line)
         empty = self.run_directory("empty")
         line = self.train(empty, "train.max_steps=4", "--resume", other.path, code=2).last_line()
         self.assertIn("model.width", line)

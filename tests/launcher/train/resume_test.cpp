@@ -186,6 +186,18 @@ TEST_F(ResumeTest, GoesOnFromACopyOfItsOwnCheckpointElsewhere) {
   EXPECT_FALSE(resume.adopts);
 }
 
+// Of a copy of the run that went further, it is another run's.
+TEST_F(ResumeTest, TakesNoCheckpointThatACopyOfItHasMadeSince) {
+  save(10);
+  std::filesystem::create_directory(directory_ / "copy");
+  save(20);
+  std::filesystem::rename(step(20), directory_ / "copy" / checkpoint::step_name(20));
+
+  EXPECT_TRUE(throws_with<InvalidArgument>("is of another run or branch, but", [&] {
+    (void)decide(directory_ / "copy" / checkpoint::step_name(20));
+  }));
+}
+
 TEST_F(ResumeTest, TakesAnotherRunsCheckpointOnlyIntoAnEmptyDirectory) {
   save(10);
   const std::filesystem::path source = step(10);
@@ -197,8 +209,8 @@ TEST_F(ResumeTest, TakesAnotherRunsCheckpointOnlyIntoAnEmptyDirectory) {
   EXPECT_EQ(resume.checkpoint->manifest().step, 10);
 
   support::write_text(directory_ / "other" / "metrics.jsonl", "{}\n");
-  EXPECT_TRUE(
-      throws_with<InvalidArgument>("is of another run, but", [&] { (void)decide(source); }));
+  EXPECT_TRUE(throws_with<InvalidArgument>("is of another run or branch, but",
+                                           [&] { (void)decide(source); }));
 }
 
 TEST_F(ResumeTest, OptionsActOnce) {
@@ -213,9 +225,39 @@ TEST_F(ResumeTest, OptionsActOnce) {
 
   EXPECT_FALSE(again.is_branch);
   EXPECT_EQ(again.checkpoint->manifest().step, 30);
-  EXPECT_TRUE(again.start.is_empty());
-  EXPECT_THAT(said_.str(), HasSubstr("done by an earlier start; going on from there"));
+  EXPECT_EQ(again.start, record) << "it stays on record";
+  EXPECT_THAT(said_.str(),
+              HasSubstr("done by an earlier start of this command; going on from there"));
   EXPECT_TRUE(decide(step(10)).is_branch) << "another path is another branch";
+  options_.command = "other words";
+  EXPECT_TRUE(decide(step(20)).is_branch);
+}
+
+// Neither a start that was refused nor one that was killed has done what it was asked for.
+TEST_F(ResumeTest, ForgetsAnOptionThatALaterStartDoesNotGoOnWith) {
+  for (const int64_t number : {10, 20}) save(number);
+  write_start(directory_ / "run", decide(step(10)).start);
+
+  const Resume plain = decide("auto");
+  EXPECT_EQ(plain.checkpoint->manifest().step, 20);
+  EXPECT_EQ(plain.start.resume, "");
+
+  config_.run.directory = directory_ / "new";
+  std::filesystem::create_directory(directory_ / "new");
+  write_start(directory_ / "new", {.init_from = "/donor"});
+  EXPECT_TRUE(decide("auto").start.is_empty());
+}
+
+TEST_F(ResumeTest, TakesNothingOfABranchThatItHasLeft) {
+  for (const int64_t number : {10, 20}) save(number);
+  const auto abandoned = directory_ / "run" / "checkpoints" / "abandoned-x";
+  std::filesystem::create_directory(abandoned);
+  std::filesystem::rename(step(20), abandoned / checkpoint::step_name(20));
+
+  EXPECT_TRUE(throws_with<InvalidArgument>("is of another run or branch, but", [&] {
+    (void)decide(abandoned / checkpoint::step_name(20));
+  }));
+  EXPECT_TRUE(decide(step(10)).is_branch);
 }
 
 TEST_F(ResumeTest, OverwritesARunOnce) {
@@ -230,9 +272,16 @@ TEST_F(ResumeTest, OverwritesARunOnce) {
                                            [&] { (void)decide("require"); }));
 
   write_start(directory_ / "run", resume.start);
-  const Resume again = decide("never");
+  const Resume again = decide("auto");
   EXPECT_FALSE(again.replaces);
   EXPECT_EQ(again.checkpoint->manifest().step, 10);
+  options_.command = "other words";
+  EXPECT_TRUE(decide("auto").replaces);
+  options_.command = "";
+  std::filesystem::remove_all(step(10));
+  support::write_text(directory_ / "run" / "metrics.jsonl", "{}\n");
+  support::write_text(directory_ / "run" / "events.jsonl", "{\"event\":\"saved\"}\n");
+  EXPECT_TRUE(decide("auto").replaces) << "there is nothing to go on from";
 }
 
 TEST_F(ResumeTest, BeginsFromOtherWeightsOnce) {

@@ -1,5 +1,7 @@
 #include "launcher/train/run_config.h"
 
+#include <filesystem>
+
 #include "tests/launcher/train/training_support.h"
 #include "tests/support/expect_error.h"
 
@@ -10,11 +12,25 @@ using support::throws_with;
 
 TEST(ForTheseRanks, RefusesMoreRanksThanTheShardsThatAreAskedFor) {
   Config config = small_config();
+  config.run.directory = "run";
   EXPECT_NO_THROW((void)for_these_ranks(config, 6));
   EXPECT_TRUE(throws_with<InvalidArgument>("batch.shards: 6 virtual shards cannot be shared out",
                                            [&] { (void)for_these_ranks(config, 7); }));
   config.batch.shards = 0;  // a run that is resumed may have more
   EXPECT_NO_THROW((void)for_these_ranks(config, 7));
+}
+
+TEST(ForTheseRanks, MakesPathsMeanTheSameFromAnyWorkingDirectory) {
+  Config config = small_config();
+  config.run.directory = "runs/../here";
+  config.data.train = "texts/train";
+  const std::filesystem::path current = std::filesystem::current_path();
+
+  const Config settled = for_these_ranks(config, 1);
+
+  EXPECT_EQ(settled.run.directory, current / "here");
+  EXPECT_EQ(settled.data.train, current / "texts" / "train");
+  EXPECT_EQ(settled.data.valid, "") << "none stays none";
 }
 
 TEST(SettleShards, TakesThoseOfTheConfigThenOfTheRunThenOfTheBatch) {

@@ -78,6 +78,41 @@ TEST_F(RunDirectoryTest, IsMovedAsideWholeWhereItIsReplaced) {
   EXPECT_EQ(support::read_text(aside / "metrics.jsonl"), "{}\n");
   EXPECT_FALSE(fs::exists(directory_ / "run" / "metrics.jsonl"));
   EXPECT_TRUE(run.lock->is_owner());
+  run.new_files->keep();
+}
+
+TEST_F(RunDirectoryTest, ComesBackWhereTheStartThatReplacesItIsRefused) {
+  {
+    RunDirectory run = open_run_directory(config_, 0, log_);
+    support::write_text(directory_ / "run" / "metrics.jsonl", "{}\n");
+    (void)replace_run_directory(run, config_, log_);
+    EXPECT_FALSE(fs::exists(directory_ / "run" / "metrics.jsonl"));
+    support::write_text(directory_ / "run" / "config.yaml", "new");
+  }
+  EXPECT_EQ(support::read_text(directory_ / "run" / "metrics.jsonl"), "{}\n");
+  EXPECT_THAT(support::names_in(directory_.path()), ElementsAre("run"));
+}
+
+TEST_F(RunDirectoryTest, OfALinkTheDirectoryItLeadsToIsReplaced) {
+  fs::create_directory(directory_ / "disk");
+  fs::create_directory_symlink(directory_ / "disk", directory_ / "run");
+  RunDirectory run = open_run_directory(config_, 0, log_);
+  support::write_text(directory_ / "run" / "metrics.jsonl", "{}\n");
+
+  const fs::path aside = replace_run_directory(run, config_, log_);
+  run.new_files->keep();
+
+  EXPECT_EQ(aside.parent_path(), fs::canonical(directory_.path()));
+  EXPECT_THAT(aside.filename().string(), StartsWith("disk.replaced-"));
+  EXPECT_TRUE(fs::is_symlink(directory_ / "run"));
+  EXPECT_THAT(support::names_in(directory_ / "disk"),
+              ElementsAre(".lock", ".owner", "checkpoints"));
+}
+
+TEST_F(RunDirectoryTest, ADanglingLinkOfItsUserIsNotRemoved) {
+  fs::create_directory_symlink(directory_ / "gone", directory_ / "run");
+  EXPECT_THROW((void)open_run_directory(config_, 0, log_), IoError);
+  EXPECT_TRUE(fs::is_symlink(directory_ / "run"));
 }
 
 TEST_F(RunDirectoryTest, SaysWithWhichConfigItsStepsAreMade) {

@@ -37,7 +37,7 @@ class RunSinksTest : public ::testing::Test {
 };
 
 TEST_F(RunSinksTest, WriteTheFilesOfARunOnRank0) {
-  RunSinks sinks(config(), -1, false, 0, 2, log_);
+  RunSinks sinks(config(), {}, -1, false, 0, 2, log_);
 
   send_events(sinks.observer());
 
@@ -47,7 +47,7 @@ TEST_F(RunSinksTest, WriteTheFilesOfARunOnRank0) {
 }
 
 TEST_F(RunSinksTest, DoNothingOnOtherRanks) {
-  RunSinks sinks(config("127.0.0.1:0"), 5, false, 1, 2, log_);
+  RunSinks sinks(config("127.0.0.1:0"), {}, 5, false, 1, 2, log_);
 
   send_events(sinks.observer());
 
@@ -57,7 +57,7 @@ TEST_F(RunSinksTest, DoNothingOnOtherRanks) {
 
 TEST_F(RunSinksTest, SayWhereTheMetricsAreWhileTheyAreServed) {
   {
-    const RunSinks sinks(config("127.0.0.1:0"), -1, false, 0, 2, log_);
+    const RunSinks sinks(config("127.0.0.1:0"), {}, -1, false, 0, 2, log_);
 
     EXPECT_THAT(read_text(run_ / "targets.json"), HasSubstr(R"("labels":{"run":"small")"));
     EXPECT_THAT(said_.str(), HasSubstr("metrics: http://127.0.0.1:"));
@@ -67,7 +67,7 @@ TEST_F(RunSinksTest, SayWhereTheMetricsAreWhileTheyAreServed) {
 
 TEST_F(RunSinksTest, LeaveTheFilesAsTheyAreWhereARequiredPortIsTaken) {
   const TemporaryDirectory other;
-  const RunSinks serving(config("127.0.0.1:0"), -1, false, 0, 2, log_);
+  const RunSinks serving(config("127.0.0.1:0"), {}, -1, false, 0, 2, log_);
   const std::string targets = read_text(run_ / "targets.json");
   const size_t address = targets.find("127.0.0.1:");
   Config taken = config(targets.substr(address, targets.find('"', address) - address));
@@ -75,7 +75,7 @@ TEST_F(RunSinksTest, LeaveTheFilesAsTheyAreWhereARequiredPortIsTaken) {
   taken.monitoring.required = true;
   support::write_text(other / "result.json", "{}");
 
-  EXPECT_THROW(RunSinks(taken, 5, false, 0, 2, log_), IoError);
+  EXPECT_THROW(RunSinks(taken, {}, 5, false, 0, 2, log_), IoError);
 
   EXPECT_EQ(support::names_in(other.path()), std::vector<std::string>{"result.json"});
 }

@@ -25,11 +25,18 @@ TEST(StartRecord, IsReadAsItWasWritten) {
   const support::TemporaryDirectory run;
   EXPECT_TRUE(read_start(run.path()).is_empty());
 
-  write_start(run.path(), {.resume = "/a", .init_from = "/b", .overwrites = true, .is_done = true});
+  write_start(run.path(), {.resume = "/a",
+                           .resume_command = "c.yaml\n--resume a",
+                           .is_done = true,
+                           .init_from = "/b",
+                           .overwrites = true,
+                           .overwrite_command = "c.yaml\nx=\"1\""});
 
   const StartRecord record = read_start(run.path());
   EXPECT_EQ(record.resume, "/a");
+  EXPECT_EQ(record.resume_command, "c.yaml\n--resume a");
   EXPECT_EQ(record.init_from, "/b");
+  EXPECT_EQ(record.overwrite_command, "c.yaml\nx=\"1\"");
   EXPECT_TRUE(record.overwrites);
   EXPECT_TRUE(record.is_done);
   support::write_text(run / "start.json", "{\"resume\": 7");

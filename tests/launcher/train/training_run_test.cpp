@@ -8,6 +8,7 @@
 
 #include "checkpoint/resolve.h"
 #include "launcher/config/load.h"
+#include "monitoring/exporter.h"
 #include "monitoring/history.h"
 #include "tests/core/data/data_support.h"
 #include "tests/dist/rank_threads.h"
@@ -327,7 +328,7 @@ TEST_F(TrainingRunTest, SaysWhichErrorEndedIt) {
     TrainingRun run(config(), {}, group);
     run.open();
 
-    run.abandon("the disk is full");
+    run.abandon("stopped", "the disk is full");
   });
 
   EXPECT_EQ(result().at("status"), "stopped");
@@ -398,6 +399,52 @@ TEST_F(TrainingRunTest, LeavesTheRunWhereAStartThatWouldOverwriteItIsRefused) {
   EXPECT_THROW((void)train(config({"data.train=/none"}), {.overwrite = true}), Error);
 
   EXPECT_EQ(result().at("step"), 3);
+}
+
+TEST_F(TrainingRunTest, GoesBackAlsoWhereTheRunWouldBeCompleteThere) {
+  const Config saving = config({"checkpoint.every_steps=1", "checkpoint.keep_last=9"});
+  (void)train(config({"checkpoint.every_steps=1", "checkpoint.keep_last=9", "train.max_steps=5"}));
+  const fs::path checkpoints = directory_ / "run" / "checkpoints";
+
+  (void)train(saving, {.resume = checkpoints / "step-00000003"});
+
+  EXPECT_EQ(result().at("step"), 3);
+  EXPECT_FALSE(fs::exists(checkpoints / "step-00000005"));
+  EXPECT_EQ(checkpoint::open_checkpoint(directory_ / "run").manifest().step, 3);
+}
+
+TEST_F(TrainingRunTest, OverwritesTheRunInWhichItWorks) {
+  (void)train(config());
+  const fs::path before = fs::current_path();
+  fs::current_path(directory_ / "run");
+  Config here = config({"train.max_steps=2"});
+  here.run.directory = ".";
+
+  (void)train(here, {.overwrite = true});
+
+  fs::current_path(before);
+  EXPECT_EQ(result().at("step"), 2);
+  for (const std::string& name : support::names_in(directory_.path()))
+    if (name.starts_with("run.replaced-")) {
+      EXPECT_EQ(result(name).at("step"), 3);
+    }
+}
+
+TEST_F(TrainingRunTest, LeavesNoDirectoryWhereItsBatchesOrItsAddressAreRefused) {
+  const monitoring::Metrics metrics;
+  const monitoring::Exporter other(metrics, {.listen = "127.0.0.1:0"});
+  const std::vector<std::string> taken = {"monitoring.listen=" + other.address(),
+                                          "monitoring.required=true"};
+  EXPECT_THROW((void)train(config(taken, "deep/run")), IoError);
+  EXPECT_THROW((void)train(config({"batch.tokens=3", "batch.micro_tokens=3"}, "deep/run")),
+               InvalidArgument);
+  EXPECT_FALSE(fs::exists(directory_ / "deep"));
+
+  (void)train(config());
+  EXPECT_THROW((void)train(config(taken), {.overwrite = true}), IoError);
+  EXPECT_EQ(result().at("step"), 3) << "the run that was there came back";
+  EXPECT_THROW((void)train(config({"train.max_steps=9", taken[0], taken[1]})), IoError);
+  EXPECT_THAT(support::read_text(directory_ / "run" / "config.yaml"), HasSubstr("max_steps: 3"));
 }
 
 TEST_F(TrainingRunTest, LeavesNoDirectoryWhereAStartIsRefused) {
