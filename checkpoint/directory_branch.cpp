@@ -7,8 +7,6 @@
 #include "core/base/text.h"
 
 namespace fathom::checkpoint {
-namespace fs = std::filesystem;
-
 void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) const {
   std::string folder;
   const Directory directory(kPlace, path_);
@@ -19,7 +17,7 @@ void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) cons
       make_directories(kPlace, path_ / folder);
     }
     const std::string name = entry.path.filename().string();
-    if (!directory.rename(name, folder + "/" + name))
+    if (!directory.rename(name, join(folder, "/", name)))
       fail_io(kPlace, "moving aside", entry.path, errno);
     report.set_aside.push_back(path_ / folder / name);
   }

@@ -270,11 +270,12 @@ void add_dist_keys(std::vector<Key>& keys) {
   dist("shard_optimizer", &D::shard_optimizer, boolean(), kFreely,
        "Keep a slice of the optimizer's state on each rank instead of all of it. "
        "Under tree the result has the same bits either way.");
-  dist("timeout_seconds", &D::timeout_seconds, number({.low = 0, .high = 1e6, .open_low = true}),
-       kFreely,
-       "A rank that waits longer than this for its peers stops the run: longer than they need for a "
-       "micro-batch, in validation and saving ten times as long, at most an hour, during set-up at "
-       "most six. A lone rank waits for nobody.");
+  dist(
+      "timeout_seconds", &D::timeout_seconds, number({.low = 0, .high = 1e6, .open_low = true}),
+      kFreely,
+      "A rank that waits longer than this for its peers stops the run: longer than they need for a "
+      "micro-batch, in validation and saving ten times as long, at most an hour, during set-up at "
+      "most six. A lone rank waits for nobody.");
 }
 
 void add_checkpoint_keys(std::vector<Key>& keys) {

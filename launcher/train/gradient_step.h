@@ -1,8 +1,8 @@
 // One step's gradient: forward and backward over this rank's virtual shards, summed over all ranks.
 #pragma once
 
-#include <memory>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/data/micro_batches.h"
@@ -37,7 +37,7 @@ struct StepOptions {
   dist::ReducerOptions reducer;
   int64_t micro_tokens = 4096;  // most tokens of one forward and backward
   double label_smoothing = 0;
-  uint64_t seed = 1;  // of dropout
+  uint64_t seed = 1;                          // of dropout
   std::function<void()> on_micro_batch = {};  // progress within a step
 };
 

@@ -27,10 +27,10 @@ std::string given_tokenizer(const Config& config, const std::optional<Config>& b
                             const checkpoint::Checkpoint* resumed,
                             const checkpoint::Checkpoint* donor) {
   if (keeps_tokenizer(config, before)) return tokenizer_of(*resumed);
-  const std::string theirs = donor != nullptr ? tokenizer_of(*donor) : "";
+  std::string theirs = donor != nullptr ? tokenizer_of(*donor) : "";
   const std::string& path = config.data.tokenizer_model;
   if (path.empty()) return theirs;
-  const std::string named = read_file("data", path);
+  std::string named = read_file("data", path);
   require(theirs.empty() || named == theirs, "--init-from: data.tokenizer_model ", path, " is ",
           xxh3_128(named), ", but the weights of ", donor != nullptr ? donor->path().string() : "",
           " were trained with ", xxh3_128(theirs),

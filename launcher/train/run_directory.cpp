@@ -54,7 +54,7 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
 fs::path replace_run_directory(RunDirectory& run, const Config& config,
                                const monitoring::Log& log) {
   const fs::path directory = fs::canonical(config.run.directory);
-  const fs::path aside = free_path(directory.string() + ".replaced");
+  fs::path aside = free_path(directory.string() + ".replaced");
   run.lock->require_owner();
   if (::rename(directory.c_str(), aside.c_str()) != 0)
     fail_io("run.directory", "moving the old run aside", directory, errno);

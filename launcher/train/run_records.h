@@ -20,8 +20,8 @@ struct RunStart {
   int ranks = 1;
   int64_t attempt = 1;
   std::string run_id;
-  std::string init_from;  // whose weights a new run begins with; empty: its own
-  std::string from;       // the checkpoint of a resume
+  std::string init_from;   // whose weights a new run begins with; empty: its own
+  std::string from;        // the checkpoint of a resume
   int64_t lost_steps = 0;  // that an earlier attempt had done after it
   // By every resume so far; those of this one have its step.
   std::vector<ConfigChange> changes = {};
