@@ -1,8 +1,8 @@
 // RUN/checkpoints: the checkpoints of one run. What is in the directory counts; the files `latest`
 // and `best` are hints for people and scripts.
 //
-// directory.cpp lists and finds, directory_save.cpp saves and deletes, directory_branch.cpp is about
-// runs that go on from an older checkpoint or from another run's.
+// directory.cpp lists and finds, directory_save.cpp saves and deletes, directory_branch.cpp is
+// about runs that go on from an older checkpoint or from another run's.
 #pragma once
 
 #include <cstdint>
@@ -78,8 +78,8 @@ class CheckpointDirectory {
   void exclude(const SkippedCheckpoint& skipped);
 
   // For a run that goes on from `step` on purpose, although there are later checkpoints: the next
-  // save moves those to checkpoints/abandoned-<UTC time>/, so that an automatic resume does not take
-  // one of them. Until the files of that save are on disk they stay where they are.
+  // save moves those to checkpoints/abandoned-<UTC time>/, so that an automatic resume does not
+  // take one of them. Until the files of that save are on disk they stay where they are.
   void begin_branch(int64_t step) { branch_step_ = step; }
 
   // Copies another run's checkpoint into this directory, whole, hints included. IoError;
@@ -92,7 +92,7 @@ class CheckpointDirectory {
   void require_writable() const;
   [[nodiscard]] std::vector<Manifest> manifests_up_to(int64_t saved_step, SaveReport& report) const;
   void retain(int64_t saved_step, const Retention& retention, SaveReport& report) const;
-  void set_aside_after(int64_t step, SaveReport& report) const;
+  [[nodiscard]] std::vector<std::filesystem::path> set_aside_after(int64_t step) const;
 
   std::filesystem::path path_;
   std::optional<int64_t> branch_step_;

@@ -7,7 +7,8 @@
 #include "core/base/text.h"
 
 namespace fathom::checkpoint {
-void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) const {
+std::vector<std::filesystem::path> CheckpointDirectory::set_aside_after(int64_t step) const {
+  std::vector<std::filesystem::path> moved;
   std::string folder;
   const Directory directory(kPlace, path_);
   for (const CheckpointEntry& entry : list()) {
@@ -19,9 +20,10 @@ void CheckpointDirectory::set_aside_after(int64_t step, SaveReport& report) cons
     const std::string name = entry.path.filename().string();
     if (!directory.rename(name, join(folder, "/", name)))
       fail_io(kPlace, "moving aside", entry.path, errno);
-    report.set_aside.push_back(path_ / folder / name);
+    moved.push_back(path_ / folder / name);
   }
   if (!folder.empty()) Directory(kPlace, path_ / folder).sync();
+  return moved;
 }
 
 void CheckpointDirectory::adopt(const Checkpoint& source) {

@@ -75,14 +75,14 @@ SaveReport CheckpointDirectory::save(const SavingArchive& archive, SaveInfo info
                                      const std::function<void()>& before_publish) {
   require_writable();
   info.fencing_token = lock_->token();
-  SaveReport aside;
+  std::vector<fs::path> set_aside;
   SaveReport report = write_checkpoint(path_ / step_name(info.step), archive, info, [&] {
     lock_->require_owner();
-    if (branch_step_) set_aside_after(*branch_step_, aside);
+    if (branch_step_) set_aside = set_aside_after(*branch_step_);
     if (before_publish) before_publish();
   });
   branch_step_.reset();
-  report.set_aside = std::move(aside.set_aside);
+  report.set_aside = std::move(set_aside);
   try {
     retain(info.step, retention, report);
   } catch (const Error& e) {

@@ -98,7 +98,8 @@ Validation validate(model::Transformer& model, Device& device, const data::Datas
       data.decoder_only() ? SourceExchange() : exchange_sources(data, plan);
 
   // Three slots per batch: its loss, and what the pairs of the exchange lose with their own sources
-  // and with foreign ones. Only its rank writes them, so that the sum over ranks adds zeros to them.
+  // and with foreign ones. Only its rank writes them, so that the sum over ranks adds zeros to
+  // them.
   std::vector<double> sums(3 * plan.size());
   for (size_t b = size_t(group.rank()); b < plan.size(); b += size_t(group.size())) {
     const std::span<double> slots = std::span(sums).subspan(3 * b, 3);

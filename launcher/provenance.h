@@ -10,7 +10,8 @@
 
 namespace fathom::launcher {
 
-// A key that a resume changed on request, so steps after `step` learned otherwise than those before.
+// A key that a resume changed on request, so steps after `step` learned otherwise than those
+// before.
 struct ConfigChange {
   int64_t step = 0;
   std::string key;

@@ -13,8 +13,8 @@
 namespace fathom::launcher {
 
 // Corpus BLEU (sacreBLEU's defaults) and chrF of greedy translations against `references`, the raw
-// lines of the split in order, at least as many as `data` has pairs. An empty one is a reference of no
-// words, as in sacreBLEU. Collective; every rank gets the figures.
+// lines of the split in order, at least as many as `data` has pairs. An empty one is a reference of
+// no words, as in sacreBLEU. Collective; every rank gets the figures.
 struct SplitScore {
   double bleu = 0;
   double chrf = 0;  // chrF2

@@ -14,8 +14,8 @@
 
 namespace fathom::monitoring {
 
-// Only grows, from 0 in each process, as Prometheus reads a counter: where an attempt of the run was is
-// in gauges (kStep, kPreviousSteps, kLostSteps, kAttempt).
+// Only grows, from 0 in each process, as Prometheus expects of a counter. Where the run is, gauges
+// tell: kStep, kPreviousSteps, kLostSteps, kAttempt.
 enum class Counter {
   kSteps,
   kTokens,  // {side}

@@ -139,12 +139,12 @@ PreparedData build(const Texts& texts, const DataConfig& config, const std::stri
   if (texts.valid) valid = evaluation_corpus(*texts.valid, config.on_bad_line);
   if (texts.test) test = evaluation_corpus(*texts.test, config.on_bad_line);
 
-  progress("learning the tokenizer", 0);
+  if (model.empty()) progress("learning the tokenizer", 0);
   auto tokenizer = std::make_shared<const Tokenizer>(
       model.empty()
           ? Tokenizer::train(train.source, train.target, config.tokenizer, config.vocabulary_size)
           : Tokenizer::from_bytes(model));
-  progress("learning the tokenizer", 1);
+  if (model.empty()) progress("learning the tokenizer", 1);
 
   std::map<std::string, SplitReport> reports;
   SplitReport& report = reports["train"];

@@ -1,7 +1,7 @@
 // Text to token ids and back, by SentencePiece. One vocabulary serves both sides. Id 0 is the
 // unknown token, id 1 ends a sentence (EOS); there is no padding token, and a decoder's input
-// starts with EOS. A model of other makers may have others: its pieces are then numbered anew, those
-// two first, the rest in its order.
+// starts with EOS. A model of other makers may have others: its pieces are then numbered anew,
+// those two first, the rest in its order.
 //
 // In a model that is learned here text is normalised by nmt_nfkc, SentencePiece's default. Every
 // character of the training text gets a piece (coverage 1), and there is no byte fallback:

@@ -16,8 +16,9 @@ struct Adam {
   double rate = 0, root = 1, decay = 0;
 };
 
-// sums[k] = sum over chunk k (statistics.h) of (decay w + rate m / (sqrt(v) root + epsilon))^2: with
-// decay and rate divided by 1 - decay the squared norm of the last update, of which w is the outcome.
+// sums[k] = sum over chunk k (statistics.h) of (decay w + rate m / (sqrt(v) root + epsilon))^2:
+// with decay and rate divided by 1 - decay the squared norm of the last update, of which w is the
+// outcome.
 //   sums (1, N) f64
 struct UpdateNorms {
   Matrix weights, m, v, chunks, sums;

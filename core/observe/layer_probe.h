@@ -1,7 +1,7 @@
 // From activations to sums: what every block does to the residual stream, over a sample of tokens
 // (theory: docs/metrics.md). The sample is the first `kSampleRows` rows of every virtual shard,
-// however it is split into micro-batches, so the sums do not depend on the number of ranks; those of shards are added in shard order, and only
-// then become statistics (layer_statistics.h).
+// however it is split into micro-batches, so the sums do not depend on the number of ranks; those
+// of shards are added in shard order, and only then become statistics (layer_statistics.h).
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // A hypothesis with its references, line by line, as BLEU and chrF need them: counted, decoded, and
-// optionally lower-cased. An empty line of a file is a reference of no words, as sacreBLEU 2.6.0 reads
-// it.
+// optionally lower-cased. An empty line of a file is a reference of no words, as sacreBLEU 2.6.0
+// reads it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Does a training run count as failed, and since which update? The rules of the result tables
-// (docs/quickstart.md): the first status that applies, decided on validation numbers in nats per target
-// token without label smoothing. The first verdict but `ok` stands, though `nan` replaces the others.
+// (docs/quickstart.md): the first status that applies, decided on validation numbers in nats per
+// target token without label smoothing. The first verdict but `ok` stands, though `nan` replaces
+// the others.
 //
 //   nan         non-finite numbers `nonfinite_limit` updates in a row, or a non-finite validation
 //   plateau     from update `after` on: best NLL > plateau_fraction H1, the unigram level

@@ -1,6 +1,5 @@
 #include "launcher/commands/translate.h"
 
-#include <cstdio>
 #include <iostream>
 #include <vector>
 
@@ -24,8 +23,8 @@ constexpr size_t kLinesAtOnce = 2000;
 // Without waiting for it.
 bool has_more(std::istream& in) { return in.rdbuf()->in_avail() > 0; }
 
-// The next lines, none at the end. It waits for the first alone: who writes a line and waits for its
-// translation gets it. `before` lines were read already.
+// The next lines, none at the end. It waits for the first alone: who writes a line and waits for
+// its translation gets it. `before` lines were read already.
 std::vector<decode::Tokens> read_sources(std::istream& in, size_t before, const LoadedModel& model,
                                          const monitoring::Log& log) {
   const size_t longest = size_t(model.config.data.max_length);
@@ -43,8 +42,7 @@ std::vector<decode::Tokens> read_sources(std::istream& in, size_t before, const 
                   longest, " (data.max_length)"));
     sources.back().resize(longest);
   }
-  require<IoError>(!in.bad() && (&in != &std::cin || std::ferror(stdin) == 0),
-                   "translate: standard input cannot be read; is it a directory?");
+  require<IoError>(!in.bad(), "translate: standard input cannot be read; is it a directory?");
   return sources;
 }
 
@@ -66,7 +64,7 @@ int translate(const TranslateCommand& command, std::istream& in, std::ostream& o
   require(loaded.config.model.kind == model::ModelKind::kEncoderDecoder, command.model,
           ": a decoder-only model does not translate");
   const monitoring::Log log({.level = monitoring::LogLevel::kInfo});
-  std::ios::sync_with_stdio(false);  // std::cin then knows what waits to be read
+  if (&in == &std::cin) std::ios::sync_with_stdio(false);  // it then knows what waits to be read
   const bool is_typed = &in == &std::cin && isatty(STDIN_FILENO) != 0;
   monitoring::Progress progress(std::cerr, monitoring::stderr_progress("translate", 0));
   for (size_t done = 0;;) {

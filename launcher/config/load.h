@@ -14,10 +14,10 @@
 
 namespace fathom::launcher {
 
-// `path` is a config file or a run's directory, which means the config.yaml in it. Such a file is of
-// the run that it lies in, whatever its run.directory says, unless the command line names another.
-// `run.name` defaults to the file's name without its ending. Corpora are looked for beside the file
-// too.
+// `path` is a config file or a run's directory, which means the config.yaml in it. Such a file is
+// of the run that it lies in, whatever its run.directory says, unless the command line names
+// another. `run.name` defaults to the file's name without its ending. Corpora are looked for beside
+// the file too.
 [[nodiscard]] Config load_config(const std::filesystem::path& path,
                                  const std::vector<std::string>& overrides = {});
 

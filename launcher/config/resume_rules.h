@@ -11,8 +11,8 @@
 
 namespace fathom::launcher {
 
-// The keys of `--allow-change KEY,KEY,...`; none of an empty list. InvalidArgument for a name that is
-// no key, and for a key that no resume may change.
+// The keys of `--allow-change KEY,KEY,...`; none of an empty list. InvalidArgument for a name that
+// is no key, and for a key that no resume may change.
 [[nodiscard]] std::vector<std::string> parse_allowed_changes(std::string_view list);
 
 // Those differences that needed to be allowed and were, in the order of the table; data.train and

@@ -1,7 +1,7 @@
 // Saves while the training goes on. A save is two halves: a snapshot, taken while the next step's
 // forward and backward run, and a commit, which writes it on a thread of rank 0. Whether that
-// succeeded is known at a later step's agreement, on all ranks; a save waits for the one before, and
-// the end of the run for the last one.
+// succeeded is known at a later step's agreement, on all ranks; a save waits for the one before,
+// and the end of the run for the last one.
 #pragma once
 
 #include <functional>
@@ -53,8 +53,8 @@ class CheckpointKeeper {
   void before_update();
   void after_update();
 
-  // How the commit stands, on rank 0. The ranks' agreement spreads it, and every rank passes the result
-  // to settle(). Any error but an IoError is thrown: the run cannot go on.
+  // How the commit stands, on rank 0. The ranks' agreement spreads it, and every rank passes the
+  // result to settle(). Any error but an IoError is thrown: the run cannot go on.
   [[nodiscard]] CommitOutcome poll();
   void settle(CommitOutcome outcome);  // collective
 

@@ -17,8 +17,8 @@ StepHistory::StepHistory(std::filesystem::path path, int64_t resumed_from, bool 
   if (!is_branch) open();
 }
 
-// Steps after `resumed_from` are done again from here on. A new run may find lines as well: those of
-// an attempt that died before its first save.
+// Steps after `resumed_from` are done again from here on. A new run may find lines as well: those
+// of an attempt that died before its first save.
 void StepHistory::open() {
   writer_.emplace(path_);
   if (resumed_from_ >= 0 || std::filesystem::file_size(path_) > 0)
@@ -93,8 +93,8 @@ void HistorySink::layers_measured(int64_t step, std::span<const observe::LayerRe
   layers_.append({{"step", step}, {"blocks", std::move(blocks)}});
 }
 
-// Backward comes from the loss: where that was finite, what broke it is at or above the last block that
-// is affected.
+// Backward comes from the loss: where that was finite, what broke it is at or above the last block
+// that is affected.
 void HistorySink::step_skipped(const StepRecord& r,
                                std::span<const observe::NonfiniteBlock> blocks) {
   event("skipped", {{"step", r.step},

@@ -36,8 +36,8 @@ class StepHistory {
 
 class HistorySink final : public RunObserver {
  public:
-  // Rewinds the histories of steps and layers to `resumed_from`, -1 for a new run; those of a branch
-  // with its first save.
+  // Rewinds the histories of steps and layers to `resumed_from`, -1 for a new run; those of a
+  // branch with its first save.
   HistorySink(const std::filesystem::path& run, int64_t resumed_from, bool is_branch = false);
 
   void started(const RunStart& start) override;

@@ -1,4 +1,5 @@
-// What a run starts from: its own checkpoint, or another run's weights. Rank 0 reads and broadcasts.
+// What a run starts from: its own checkpoint, or another run's weights. Rank 0 reads and
+// broadcasts.
 #pragma once
 
 #include "checkpoint/reader.h"

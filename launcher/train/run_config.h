@@ -7,8 +7,9 @@
 
 namespace fathom::launcher {
 
-// With the threads of a rank, and paths of texts absolute. InvalidArgument when more series would be served than
-// monitoring.max_series, and when the config names fewer shards than there are ranks.
+// With the threads of a rank, and paths of texts absolute. InvalidArgument when more series would
+// be served than monitoring.max_series, and when the config names fewer shards than there are
+// ranks.
 [[nodiscard]] Config for_these_ranks(Config config, int ranks);
 
 // A run keeps the virtual shards that it began with: where the config leaves batch.shards open they

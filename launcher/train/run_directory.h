@@ -15,8 +15,8 @@
 
 namespace fathom::launcher {
 
-// What a start makes of a run's directory. Unless keep() is called it goes again, and a run that was
-// moved aside for it comes back: a start that is refused leaves nothing behind.
+// What a start makes of a run's directory. Unless keep() is called it goes again, and a run that
+// was moved aside for it comes back: a start that is refused leaves nothing behind.
 class NewRunFiles {
  public:
   // Before anything is made. `aside`: where the run that was there is now; empty: there was none.
@@ -33,7 +33,8 @@ class NewRunFiles {
   bool is_kept_ = false;
 };
 
-// What rank 0 holds of it; the lock outlives the directory handle, and both the removal of new files.
+// What rank 0 holds of it; the lock outlives the directory handle, and both the removal of new
+// files.
 struct RunDirectory {
   std::unique_ptr<checkpoint::RunLock> lock;  // stays where it is: the handle looks at it
   std::optional<checkpoint::CheckpointDirectory> checkpoints;
@@ -45,8 +46,8 @@ struct RunDirectory {
 [[nodiscard]] RunDirectory open_run_directory(const Config& config, int rank,
                                               const monitoring::Log& log);
 
-// Renames the run's directory to RUN.replaced-<UTC time> and opens a new one in its place; of a link,
-// the directory to which it leads. Returns the new path of the old one. Errors as above.
+// Renames the run's directory to RUN.replaced-<UTC time> and opens a new one in its place; of a
+// link, the directory to which it leads. Returns the new path of the old one. Errors as above.
 std::filesystem::path replace_run_directory(RunDirectory& run, const Config& config,
                                             const monitoring::Log& log);
 

@@ -1,6 +1,6 @@
 // RUN/start.json: the options that began a run, or the branch that it is on, and the command lines
-// that gave them. They act once: the same command line again, as a job has that is requeued, goes on
-// from where that start led. Another one acts anew.
+// that gave them. They act once: the same command line again, as a job has that is requeued, goes
+// on from where that start led. Another one acts anew.
 #pragma once
 
 #include <filesystem>

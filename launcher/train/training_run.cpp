@@ -79,8 +79,9 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
   check_ranks_agree(config_, data_, device_->numerics(), group);
   config_.model.vocabulary_size = data_.tokenizer->size();
   if (!tokenizer_.empty())
-    log_.info(join("tokenizer of ", data_.tokenizer->size(), " entries, which is not learned; ",
-                   "data.vocabulary_size ", config_.data.vocabulary_size, " says nothing"));
+    log_.info(join("the tokenizer was given, not learned: it has ", data_.tokenizer->size(),
+                   " entries; data.vocabulary_size ", config_.data.vocabulary_size,
+                   " is not used"));
 
   model_ = std::make_unique<model::Transformer>(config_.model, *device_, compute_type(config_));
   sharding_.emplace(config_.dist, model_->parameters(), group);

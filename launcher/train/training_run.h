@@ -20,8 +20,8 @@ namespace fathom::launcher {
 
 class TrainingRun {
  public:
-  // Collective. Locks the directory, decides about a resume, prepares the data, builds the model and
-  // fills it. `config` is complete but for what depends on the machine and the data. Errors of
+  // Collective. Locks the directory, decides about a resume, prepares the data, builds the model
+  // and fills it. `config` is complete but for what depends on the machine and the data. Errors of
   // whatever does not fit.
   TrainingRun(Config config, const RunOptions& options, dist::Communicator& group);
 

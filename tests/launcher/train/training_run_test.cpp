@@ -424,10 +424,13 @@ TEST_F(TrainingRunTest, OverwritesTheRunInWhichItWorks) {
 
   fs::current_path(before);
   EXPECT_EQ(result().at("step"), 2);
+  int replaced = 0;
   for (const std::string& name : support::names_in(directory_.path()))
     if (name.starts_with("run.replaced-")) {
+      ++replaced;
       EXPECT_EQ(result(name).at("step"), 3);
     }
+  EXPECT_EQ(replaced, 1);
 }
 
 TEST_F(TrainingRunTest, LeavesNoDirectoryWhereItsBatchesOrItsAddressAreRefused) {
