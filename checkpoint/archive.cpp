@@ -93,6 +93,9 @@ void LoadingArchive::value(std::string_view name, double& v) { fill_value(name, 
 void LoadingArchive::value(std::string_view name, std::string& v) {
   fill_value(name, v, "a string");
 }
+void LoadingArchive::optional_value(std::string_view name, int64_t& v) {
+  if (checkpoint_.manifest().state.contains(std::string(name))) value(name, v);
+}
 
 void LoadingArchive::finish() const {
   constexpr size_t kNamed = 5;

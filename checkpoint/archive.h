@@ -32,6 +32,8 @@ class Archive {
   virtual void value(std::string_view name, int64_t& v) = 0;
   virtual void value(std::string_view name, double& v) = 0;       // exact, inf included
   virtual void value(std::string_view name, std::string& v) = 0;  // UTF-8
+  // Keeps `v` where a checkpoint does not have it, being of an earlier version.
+  virtual void optional_value(std::string_view name, int64_t& v) { value(name, v); }
   [[nodiscard]] virtual bool is_loading() const = 0;
 };
 
@@ -83,6 +85,7 @@ class LoadingArchive final : public Archive {
   void value(std::string_view name, int64_t& v) override;
   void value(std::string_view name, double& v) override;
   void value(std::string_view name, std::string& v) override;
+  void optional_value(std::string_view name, int64_t& v) override;
   [[nodiscard]] bool is_loading() const override { return true; }
 
   void finish() const;

@@ -74,6 +74,12 @@ class CheckpointDirectory {
   SaveReport save(const SavingArchive& archive, SaveInfo info, const Retention& retention,
                   const std::function<void()>& before_publish = {});
 
+  // Lays what was found of a saved step's weights beside them, where it replaces an earlier result,
+  // and applies `retention`, which may know a better one now. IoError; CheckpointError if the
+  // checkpoint is not there.
+  SaveReport add_validation(int64_t step, const ValidationResult& result,
+                            const Retention& retention);
+
   // Retention neither counts nor deletes this checkpoint, which is known to be damaged.
   void exclude(const SkippedCheckpoint& skipped);
 
@@ -91,6 +97,7 @@ class CheckpointDirectory {
       : path_(std::move(path)), lock_(lock) {}
   void require_writable() const;
   [[nodiscard]] std::vector<Manifest> manifests_up_to(int64_t saved_step, SaveReport& report) const;
+  // What fails here is a warning in `report`.
   void retain(int64_t saved_step, const Retention& retention, SaveReport& report) const;
   [[nodiscard]] std::vector<std::filesystem::path> set_aside_after(int64_t step) const;
 

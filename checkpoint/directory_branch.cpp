@@ -3,10 +3,12 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/files.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/validation_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 namespace fathom::checkpoint {
+
 std::vector<std::filesystem::path> CheckpointDirectory::set_aside_after(int64_t step) const {
   std::vector<std::filesystem::path> moved;
   std::string folder;
@@ -36,6 +38,8 @@ void CheckpointDirectory::adopt(const Checkpoint& source) {
     const Bytes bytes = read_regular_file(from, file, regular_file_size(from, file));
     aside.directory().write_new(file, as_text(bytes.span()));
   }
+  if (const auto validation = read_validation(source.path(), source.manifest()))
+    aside.directory().write_new(kValidationName, to_json(*validation, source.manifest()));
   (void)Checkpoint::open(aside.directory().path());  // it may have changed since it was opened
   lock_->require_owner();
   aside.publish_as(name);

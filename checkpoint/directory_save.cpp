@@ -5,6 +5,7 @@
 
 #include "checkpoint/directory.h"
 #include "checkpoint/files.h"
+#include "checkpoint/validation_file.h"
 #include "core/base/error.h"
 
 namespace fathom::checkpoint {
@@ -83,11 +84,18 @@ SaveReport CheckpointDirectory::save(const SavingArchive& archive, SaveInfo info
   });
   branch_step_.reset();
   report.set_aside = std::move(set_aside);
-  try {
-    retain(info.step, retention, report);
-  } catch (const Error& e) {
-    report.warnings.emplace_back(e.what());
-  }
+  retain(info.step, retention, report);
+  return report;
+}
+
+SaveReport CheckpointDirectory::add_validation(int64_t step, const ValidationResult& result,
+                                               const Retention& retention) {
+  require_writable();
+  SaveReport report;
+  report.path = path_ / step_name(step);
+  const std::string text = to_json(result, read_manifest(report.path));
+  Directory(kPlace, report.path).replace(kValidationName, text);
+  retain(step, retention, report);
   return report;
 }
 
@@ -105,7 +113,9 @@ std::vector<Manifest> CheckpointDirectory::manifests_up_to(int64_t saved_step,
     if (entry.step > saved_step || (entry.step != saved_step && excluded_.contains(entry.path)))
       continue;
     try {
-      manifests.push_back(read_manifest(entry.path));
+      Manifest manifest = read_manifest(entry.path);
+      if (const auto found = read_validation(entry.path, manifest)) manifest.metric = found->metric;
+      manifests.push_back(std::move(manifest));
     } catch (const Error& e) {
       report.warnings.emplace_back(e.what());
     }
@@ -114,7 +124,7 @@ std::vector<Manifest> CheckpointDirectory::manifests_up_to(int64_t saved_step,
 }
 
 void CheckpointDirectory::retain(int64_t saved_step, const Retention& retention,
-                                 SaveReport& report) const {
+                                 SaveReport& report) const try {
   const std::vector<Manifest> manifests = manifests_up_to(saved_step, report);
   const Directory directory(kPlace, path_);
   update_hints(directory, saved_step, manifests, report);
@@ -129,6 +139,8 @@ void CheckpointDirectory::retain(int64_t saved_step, const Retention& retention,
       report.warnings.push_back(join("checkpoint: ", (path_ / name).string(),
                                      " could not be deleted; delete it by hand"));
   }
+} catch (const Error& e) {
+  report.warnings.emplace_back(e.what());
 }
 
 }  // namespace fathom::checkpoint

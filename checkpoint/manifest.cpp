@@ -1,61 +1,25 @@
 #include "checkpoint/manifest.h"
 
-#include <charconv>
-#include <cmath>
 #include <set>
+#include <utility>
 
-#include "checkpoint/strict_json.h"
+#include "checkpoint/sealed_json.h"
 #include "core/base/error.h"
-#include "core/base/hash.h"
 
 namespace fathom::checkpoint {
 namespace {
 
-constexpr std::string_view kHashKey = "\"manifest_xxh3_128\": \"";
-constexpr size_t kHashDigits = 32;
-
-// to_chars and from_chars, since printf and strtod follow the locale.
-std::string hex_double(double v) {
-  char text[64];
-  const auto end = std::to_chars(text, text + sizeof text, std::abs(v), std::chars_format::hex).ptr;
-  return join(std::signbit(v) ? "-" : "", std::isfinite(v) ? "0x" : "", std::string(text, end));
-}
-
-double parse_hex_double(const std::string& text) {
-  std::string_view digits = text;
-  const bool negative = digits.starts_with('-');
-  if (negative) digits.remove_prefix(1);
-  if (digits.starts_with("0x")) digits.remove_prefix(2);
-  double v = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, v, std::chars_format::hex);
-  require(error == std::errc{} && stop == end && !digits.starts_with('-'), "'", text,
-          "' is not a hexadecimal floating-point number");
-  return negative ? -v : v;
-}
+constexpr const char* kSeal = "manifest_xxh3_128";
 
 Json state_json(const StateValue& value) {
-  if (const double* v = std::get_if<double>(&value)) return Json{{"f64", hex_double(*v)}};
+  if (const double* v = std::get_if<double>(&value)) return exact_json(*v);
   if (const int64_t* v = std::get_if<int64_t>(&value)) return *v;
   return std::get<std::string>(value);
 }
 
-std::string hash_of(ObjectReader& members, const std::string& key) {
-  std::string hash = members.text(key);
-  require(
-      hash.size() == kHashDigits && hash.find_first_not_of("0123456789abcdef") == std::string::npos,
-      members.place(), ": '", key, "' is not 32 lower-case hexadecimal digits");
-  return hash;
-}
-
 StateValue parse_state_value(const std::string& name, const Json& j) {
   if (j.is_string()) return j.get<std::string>();
-  if (j.is_object()) {
-    ObjectReader members(j, "state." + name);
-    const double v = parse_hex_double(members.text("f64"));
-    members.finish();
-    return v;
-  }
+  if (j.is_object()) return parse_exact(j, "state." + name);
   const Json wrapped{{name, j}};
   return ObjectReader(wrapped, "state").integer(name);
 }
@@ -82,35 +46,19 @@ ArrayInfo parse_array(const Json& j, size_t index) {
   return info;
 }
 
-std::optional<Metric> parse_metric(const Json& j) {
-  if (j.is_null()) return std::nullopt;
-  ObjectReader members(j, "metric");
-  Metric metric;
-  metric.name = members.text("name");
-  const Json& value = members.take("value");
-  require(value.is_number(), "metric: 'value' is not a number");
-  metric.value = value.get<double>();
-  const std::string better = members.text("better");
-  require(better == "lower" || better == "higher", "metric: 'better' is '", better,
-          "', not lower or higher");
-  metric.better = better == "lower" ? Better::kLower : Better::kHigher;
-  members.finish();
-  return metric;
-}
-
 Manifest from_json(const Json& root) {
   ObjectReader members(root, "manifest");
   const std::string format = members.text("format");
   require(format == "fathom-checkpoint", "format is '", format, "', not fathom-checkpoint");
   const int64_t version = members.count("version");
-  require(version == kFormatVersion, "format version is ", version, ", this program reads ",
-          kFormatVersion, "; use the program that wrote it");
+  require(version == 1 || version == kFormatVersion, "format version is ", version,
+          ", this program reads 1 and ", kFormatVersion, "; use the program that wrote it");
   Manifest m;
   m.step = members.count("step");
   m.run_id = members.text("run");
   m.fencing_token = members.count("fencing_token");
   m.attempt = members.count("attempt");
-  m.metric = parse_metric(members.take("metric"));
+  if (version == 1) m.metric = parse_metric(members.take("metric"));
   const Json& provenance = members.take("provenance");
   require(provenance.is_object(), "provenance is not an object");
   m.provenance = provenance.dump();
@@ -134,22 +82,9 @@ Manifest from_json(const Json& root) {
     require(names.insert(m.arrays.back().name).second, "array ", m.arrays.back().name,
             " appears twice");
   }
-  static_cast<void>(hash_of(members, "manifest_xxh3_128"));
+  static_cast<void>(hash_of(members, kSeal));
   members.finish();
   return m;
-}
-
-// The hash covers the whole text with the 32 digits of the hash itself read as zeros.
-void check_own_hash(std::string text) {
-  const size_t key = text.rfind(kHashKey);
-  require(key != std::string::npos && text.find(kHashKey) == key &&
-              key + kHashKey.size() + kHashDigits < text.size(),
-          "manifest_xxh3_128 is missing or appears twice");
-  const size_t at = key + kHashKey.size();
-  const std::string stored = text.substr(at, kHashDigits);
-  text.replace(at, kHashDigits, kHashDigits, '0');
-  const std::string actual = xxh3_128(text);
-  require(stored == actual, "its own hash is ", actual, ", it says ", stored);
 }
 
 }  // namespace
@@ -163,13 +98,6 @@ std::string to_json(const Manifest& m) {
     root["run"] = m.run_id;
     root["fencing_token"] = m.fencing_token;
     root["attempt"] = m.attempt;
-    root["metric"] = nullptr;
-    if (m.metric) {
-      require(std::isfinite(m.metric->value), "metric ", m.metric->name, " is ", m.metric->value);
-      root["metric"] = {{"name", m.metric->name},
-                        {"value", m.metric->value},
-                        {"better", m.metric->better == Better::kLower ? "lower" : "higher"}};
-    }
     root["provenance"] = parse_strictly(m.provenance);
     require(root["provenance"].is_object(), "provenance is not a JSON object");
     root["state"] = Json::object();
@@ -181,13 +109,9 @@ std::string to_json(const Manifest& m) {
                                 {"shape", info.shape},
                                 {"dtype", to_string(info.type)},
                                 {"xxh3_128", info.hash}});
-    root["manifest_xxh3_128"] = std::string(kHashDigits, '0');
-    std::string text = root.dump(1) + "\n";
+    std::string text = seal(std::move(root), kSeal);
     require(int64_t(text.size()) <= kMaxManifestBytes, "its text has ", text.size(),
             " bytes, allowed are ", kMaxManifestBytes);
-    const size_t key = text.rfind(kHashKey);
-    require(text.find(kHashKey) == key, "provenance must not have a key manifest_xxh3_128");
-    text.replace(key + kHashKey.size(), kHashDigits, xxh3_128(text));
     return text;
   } catch (const Json::exception& e) {
     fail("checkpoint: manifest of step ", m.step, " cannot be written: ", e.what());
@@ -201,7 +125,7 @@ Manifest parse_manifest(std::string_view text, const std::string& where) {
     require(int64_t(text.size()) <= kMaxManifestBytes, "it has ", text.size(),
             " bytes, allowed are ", kMaxManifestBytes);
     const Json root = parse_strictly(text);
-    check_own_hash(std::string(text));
+    check_seal(std::string(text), kSeal);
     return from_json(root);
   } catch (const InvalidArgument& e) {
     fail<CheckpointError>("checkpoint ", where, ": ", kManifestName, ": ", e.what());

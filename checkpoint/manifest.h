@@ -16,7 +16,7 @@
 
 namespace fathom::checkpoint {
 
-inline constexpr int64_t kFormatVersion = 1;
+inline constexpr int64_t kFormatVersion = 2;  // that is written; 1 is read as well
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kStateName = "state.h5";
 inline constexpr int64_t kMaxManifestBytes = int64_t{16} << 20;
@@ -37,7 +37,7 @@ struct ArrayInfo {
 
 enum class Better { kLower, kHigher };
 
-// The validation result that keep_best compares.
+// Of a validation, what keep_best compares.
 struct Metric {
   std::string name;
   double value = 0;  // finite
@@ -49,7 +49,7 @@ struct Manifest {
   std::string run_id;
   int64_t fencing_token = 0;  // of the lock under which it was written; 0: written without a lock
   int64_t attempt = 0;        // how many times the run had been started
-  std::optional<Metric> metric;
+  std::optional<Metric> metric;   // of format version 1; later ones have it in validation.json
   std::string provenance = "{}";  // a JSON object, as the caller likes
   std::map<std::string, StateValue> state;
   int64_t state_bytes = 0;  // of state.h5
@@ -58,7 +58,7 @@ struct Manifest {
 };
 
 // The file's text, including its own hash. InvalidArgument: provenance is not a JSON object, a text
-// is not UTF-8, the metric is not finite, the result exceeds 16 MiB.
+// is not UTF-8, the result exceeds 16 MiB.
 [[nodiscard]] std::string to_json(const Manifest& manifest);
 
 // `where` names the checkpoint in messages. CheckpointError: not JSON, nested deeper than 32, a key

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "checkpoint/h5_reader.h"
+#include "checkpoint/validation_file.h"
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
@@ -59,11 +60,13 @@ Directory open_checkpoint_directory(const std::filesystem::path& path) {
   }
 }
 
+// Hidden ones are of file browsers, of network file systems, or of a write that was interrupted.
 void refuse_other_files(const Directory& directory) {
   try {
     for (const std::string& name : directory.names())
-      require<CheckpointError>(name == kManifestName || name == kStateName, "checkpoint ",
-                               directory.path().string(), ": ", name,
+      require<CheckpointError>(name == kManifestName || name == kStateName ||
+                                   name == kValidationName || name.starts_with('.'),
+                               "checkpoint ", directory.path().string(), ": ", name,
                                " does not belong there; move it away");
   } catch (const IoError& e) {
     throw CheckpointError(e.what());

@@ -20,8 +20,9 @@ namespace fathom::checkpoint {
 
 class Checkpoint {
  public:
-  // `directory` holds manifest.json and state.h5 and nothing else. If it is called step-*, that
-  // must be the manifest's step. Takes as much memory as state.h5 has bytes. CheckpointError.
+  // `directory` holds manifest.json, state.h5, perhaps validation.json, and nothing else that is
+  // not hidden. If it is called step-*, that must be the manifest's step. Takes as much memory as
+  // state.h5 has bytes. CheckpointError.
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& directory);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -14,6 +14,7 @@
 
 #include "checkpoint/files.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/validation_file.h"
 #include "core/base/error.h"
 
 namespace fathom::checkpoint {
@@ -105,7 +106,8 @@ int verify_child_main(const std::string& path) {
   limit_resources(path);
   std::string reason;
   try {
-    static_cast<void>(Checkpoint::open(path));
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    static_cast<void>(read_validation(checkpoint.path(), checkpoint.manifest()));
     return int(ExitCode::kDone);
   } catch (const std::exception& e) {
     reason = e.what();

@@ -90,7 +90,7 @@ SaveReport write_checkpoint(const fs::path& destination, const SavingArchive& ar
                     .run_id = info.run_id,
                     .fencing_token = info.fencing_token,
                     .attempt = info.attempt,
-                    .metric = info.metric,
+                    .metric = {},
                     .provenance = info.provenance,
                     .state = archive.values(),
                     .state_bytes = 0,
@@ -106,6 +106,8 @@ SaveReport write_checkpoint(const fs::path& destination, const SavingArchive& ar
   StagedDirectory aside(parent, temporary_name(), StagedDirectory::Rights::kOfParent);
   write_state(aside.directory(), layout);
   aside.directory().write_new(kManifestName, text);
+  if (info.validation)
+    aside.directory().write_new(kValidationName, to_json(*info.validation, manifest));
   if (before_publish) before_publish();
   aside.publish_as(destination.filename().string());
   return {.path = destination,

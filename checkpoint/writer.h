@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/archive.h"
+#include "checkpoint/validation_file.h"
 
 namespace fathom::checkpoint {
 
@@ -19,13 +20,13 @@ struct SaveInfo {
   std::string run_id;
   int64_t attempt = 0;
   std::string provenance = "{}";  // a JSON object: config hash, data fingerprint, versions, ...
-  std::optional<Metric> metric;
+  std::optional<ValidationResult> validation;  // of these weights, where it is known by then
   int64_t fencing_token = 0;
 };
 
 struct SaveReport {
   std::filesystem::path path;
-  int64_t bytes = 0;  // of both files
+  int64_t bytes = 0;  // of manifest.json and state.h5
   double seconds = 0;
   // From CheckpointDirectory::save:
   std::vector<std::filesystem::path> deleted;

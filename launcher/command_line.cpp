@@ -44,8 +44,10 @@ int run_command_line(int argc, char** argv) {
 
   // Plain calls, so that a backtrace reads: main, run_command_line, the command.
   if (train_words.parsed()) {
+    install_signal_handlers(Stopping::kBetweenSteps);  // MPI_Init must not be ended half-way
+    const std::unique_ptr<dist::Session> session = start_session();
     install_signal_handlers(Stopping::kAtOnce);
-    return on_all_ranks(*start_session(), train, train_command);
+    return on_all_ranks(*session, train, train_command);
   }
   if (prepare_words.parsed()) return prepare(prepare_command);
   if (translate_words.parsed()) return translate(translate_command, std::cin, std::cout);

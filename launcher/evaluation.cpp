@@ -91,7 +91,8 @@ SourceExchange exchange_sources(const data::Dataset& data,
 }
 
 Validation validate(model::Transformer& model, Device& device, const data::Dataset& data,
-                    int64_t micro_tokens, dist::Communicator& group) {
+                    int64_t micro_tokens, dist::Communicator& group,
+                    const std::function<void()>& before_batch) {
   const data::PairLengths lengths = data.lengths();
   const std::vector<std::vector<int64_t>> plan = data::evaluation_plan(lengths, micro_tokens);
   const SourceExchange exchange =
@@ -101,7 +102,10 @@ Validation validate(model::Transformer& model, Device& device, const data::Datas
   // and with foreign ones. Only its rank writes them, so that the sum over ranks adds zeros to
   // them.
   std::vector<double> sums(3 * plan.size());
-  for (size_t b = size_t(group.rank()); b < plan.size(); b += size_t(group.size())) {
+  for (size_t first = 0; first < plan.size(); first += size_t(group.size())) {
+    if (before_batch) before_batch();
+    const size_t b = first + size_t(group.rank());
+    if (b >= plan.size()) continue;
     const std::span<double> slots = std::span(sums).subspan(3 * b, 3);
     const bool exchanges = exchange.is_telling && !exchange.pairs[b].empty();
     {

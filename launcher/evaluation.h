@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -32,9 +33,11 @@ struct SourceExchange {
 [[nodiscard]] SourceExchange exchange_sources(const data::Dataset& data,
                                               const std::vector<std::vector<int64_t>>& plan);
 
-// Collective. A pair longer than `micro_tokens` is a micro-batch of its own.
+// Collective. A pair longer than `micro_tokens` is a micro-batch of its own. `before_batch` is
+// called before every batch, as often on all ranks; what it throws ends the work.
 [[nodiscard]] Validation validate(model::Transformer& model, Device& device,
                                   const data::Dataset& data, int64_t micro_tokens,
-                                  dist::Communicator& group);
+                                  dist::Communicator& group,
+                                  const std::function<void()>& before_batch = {});
 
 }  // namespace fathom::launcher

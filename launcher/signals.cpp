@@ -1,5 +1,6 @@
 #include "launcher/signals.h"
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <optional>
@@ -15,12 +16,22 @@
 namespace fathom::launcher {
 namespace {
 
+constexpr std::array kStopping = {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGXCPU};
+
 std::atomic<int> first_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> is_save_requested{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void remember(int signal) {
   int none = 0;
   first_signal.compare_exchange_strong(none, signal);
+}
+
+void request_save(int) { is_save_requested = true; }
+
+bool is_ignored(int signal) {
+  struct sigaction now = {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 void say(std::string_view text) {
@@ -74,10 +85,16 @@ void install_signal_handlers(Stopping how) {
   struct sigaction action = {};
   action.sa_handler = how == Stopping::kAtOnce ? end : remember;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+  for (const int signal : kStopping)
+    if (signal != SIGHUP || !is_ignored(SIGHUP)) sigaction(signal, &action, nullptr);
+  action.sa_handler = request_save;
+  sigaction(SIGUSR2, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  if (how == Stopping::kAtOnce && requested_stop() != 0) end(requested_stop());
 }
 
 int requested_stop() { return first_signal.load(); }
+
+bool take_requested_save() { return is_save_requested.exchange(false); }
 
 }  // namespace fathom::launcher

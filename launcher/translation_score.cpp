@@ -15,15 +15,16 @@ using decode::Tokens;
 // Of all sources, on every rank. A rank leaves empty what is not in its share.
 std::vector<Tokens> translate_split(model::Transformer& model, Device& device,
                                     const data::Dataset& data, int64_t batch_tokens,
-                                    dist::Communicator& group) {
+                                    dist::Communicator& group,
+                                    const std::function<void()>& before_batch) {
   std::vector<Tokens> sources;
   for (int64_t i = 0; i < data.size(); ++i) {
     const std::span<const int32_t> source = data.source(i);
     sources.emplace_back(source.begin(), source.end());
   }
-  std::vector<Tokens> targets =
-      decode::translate(model, device, decode::Greedy(), sources, {.batch_tokens = batch_tokens},
-                        {.first = group.rank(), .every = group.size()});
+  std::vector<Tokens> targets = decode::translate(
+      model, device, decode::Greedy(), sources, {.batch_tokens = batch_tokens},
+      {.first = group.rank(), .every = group.size(), .before_batch = before_batch});
   for (const std::string& part : group.all_gather(nlohmann::json(targets).dump())) {
     const auto theirs = nlohmann::json::parse(part).get<std::vector<Tokens>>();
     for (size_t i = 0; i < targets.size(); ++i)
@@ -36,9 +37,11 @@ std::vector<Tokens> translate_split(model::Transformer& model, Device& device,
 
 SplitScore score_split(model::Transformer& model, Device& device, const data::Dataset& data,
                        const std::vector<std::string>& references, const data::Tokenizer& tokenizer,
-                       int64_t batch_tokens, dist::Communicator& group) {
+                       int64_t batch_tokens, dist::Communicator& group,
+                       const std::function<void()>& before_batch) {
   SplitScore out;
-  for (const Tokens& target : translate_split(model, device, data, batch_tokens, group))
+  for (const Tokens& target :
+       translate_split(model, device, data, batch_tokens, group, before_batch))
     out.translations.push_back(tokenizer.decode(target));
   const std::vector<std::vector<std::string>> streams = {
       {references.begin(), references.begin() + std::ptrdiff_t(out.translations.size())}};

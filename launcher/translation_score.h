@@ -2,6 +2,7 @@
 // figures are the same on any number of them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace fathom::launcher {
 
 // Corpus BLEU (sacreBLEU's defaults) and chrF of greedy translations against `references`, the raw
 // lines of the split in order, at least as many as `data` has pairs. An empty one is a reference of
-// no words, as in sacreBLEU. Collective; every rank gets the figures.
+// no words, as in sacreBLEU. Collective; every rank gets the figures. `before_batch`: as in
+// validate().
 struct SplitScore {
   double bleu = 0;
   double chrf = 0;  // chrF2
@@ -25,6 +27,7 @@ struct SplitScore {
                                      const data::Dataset& data,
                                      const std::vector<std::string>& references,
                                      const data::Tokenizer& tokenizer, int64_t batch_tokens,
-                                     dist::Communicator& group);
+                                     dist::Communicator& group,
+                                     const std::function<void()>& before_batch = {});
 
 }  // namespace fathom::launcher

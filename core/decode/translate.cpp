@@ -35,12 +35,15 @@ int32_t LengthLimit::of(const Tokens& source) const {
 
 std::vector<Tokens> translate(model::Transformer& model, Device& device, const Strategy& strategy,
                               std::span<const Tokens> sources, const TranslateOptions& options,
-                              BatchShare share) {
+                              const BatchShare& share) {
   require(model.config().kind == model::ModelKind::kEncoderDecoder,
           "translate: a decoder-only model has no source to translate");
   const std::vector<std::vector<size_t>> batches = batches_by_length(sources, options.batch_tokens);
   std::vector<Tokens> targets(sources.size());
-  for (size_t b = size_t(share.first); b < batches.size(); b += size_t(share.every)) {
+  for (size_t round = 0; round < batches.size(); round += size_t(share.every)) {
+    if (share.before_batch) share.before_batch();
+    const size_t b = round + size_t(share.first);
+    if (b >= batches.size()) continue;
     std::vector<size_t> places;
     std::vector<Tokens> batch;
     std::vector<int32_t> limits;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct TranslateOptions {
 struct BatchShare {
   int64_t first = 0;
   int64_t every = 1;
+  // Called before a batch of each share is decoded, as often in every share; what it throws ends
+  // the work.
+  std::function<void()> before_batch = {};
 };
 
 // Tokens without EOS, in and out. The target of an empty source is empty, and that of one outside
@@ -35,6 +39,7 @@ struct BatchShare {
 [[nodiscard]] std::vector<Tokens> translate(model::Transformer& model, Device& device,
                                             const Strategy& strategy,
                                             std::span<const Tokens> sources,
-                                            const TranslateOptions& options, BatchShare share = {});
+                                            const TranslateOptions& options,
+                                            const BatchShare& share = {});
 
 }  // namespace fathom::decode

@@ -77,6 +77,9 @@ void inspect(const Checkpoint& c) {
       "fencing token  {}\n",
       c.path().string(), m.step, m.run_id, m.attempt, m.fencing_token);
   if (m.metric) fmt::print("metric         {} {:.6g}\n", m.metric->name, m.metric->value);
+  if (const auto validation = checkpoint::read_validation(c.path(), m))
+    for (const auto& [name, value] : validation->figures)
+      fmt::print("validation     {} = {:.6g}\n", name, value);
   print_provenance(m.provenance);
   for (const auto& [name, value] : m.state)
     fmt::print("state          {} = {}\n", name, value_text(value));

@@ -7,6 +7,13 @@
 #include "launcher/train/time_limits.h"
 
 namespace fathom::launcher {
+namespace {
+
+checkpoint::Retention retention(const CheckpointConfig& c) {
+  return {.keep_last = c.keep_last, .keep_best = c.keep_best, .keep_every = c.keep_every};
+}
+
+}  // namespace
 
 CheckpointKeeper::CheckpointKeeper(KeeperParts parts, int64_t saved_step)
     : parts_(std::move(parts)),
@@ -16,9 +23,8 @@ CheckpointKeeper::CheckpointKeeper(KeeperParts parts, int64_t saved_step)
 
 bool CheckpointKeeper::is_due(const TrainState& state) const {
   const CheckpointConfig& c = parts_.config.checkpoint;
-  const bool is_best = c.keep_best > 0 && state.best_step == state.step;
   const bool is_first = is_unsaved_branch_ && stage_ == Stage::kIdle;
-  return is_first || is_best || (c.every_steps > 0 && state.step % c.every_steps == 0);
+  return is_first || (c.every_steps > 0 && state.step % c.every_steps == 0);
 }
 
 bool CheckpointKeeper::is_due_by_time() const {
@@ -28,7 +34,7 @@ bool CheckpointKeeper::is_due_by_time() const {
 }
 
 void CheckpointKeeper::save(const TrainState& state,
-                            const std::optional<checkpoint::Metric>& metric) {
+                            const std::optional<checkpoint::ValidationResult>& validation) {
   wait_for_commit(monitoring::RunState::kTrain);
   last_begin_ = monotonic_seconds();
   step_ = state.step;
@@ -42,7 +48,7 @@ void CheckpointKeeper::save(const TrainState& state,
     info_.run_id = parts_.run_id;
     info_.attempt = parts_.attempt;
     info_.provenance = parts_.provenance();
-    info_.metric = metric;
+    info_.validation = validation;
   }
   stage_ = Stage::kSnapshot;
   wait_seconds_ = monotonic_seconds() - last_begin_;
@@ -63,13 +69,42 @@ void CheckpointKeeper::start_commit() {
   stage_ = Stage::kCommit;
   if (parts_.directory == nullptr) return;
   commit_ = std::async(std::launch::async, [this] {
-    const CheckpointConfig& c = parts_.config.checkpoint;
-    return parts_.directory->save(
-        *archive_, info_,
-        {.keep_last = c.keep_last, .keep_best = c.keep_best, .keep_every = c.keep_every},
-        // What the histories say up to here counts with this checkpoint.
-        [this] { parts_.observer.sync(); });
+    // What the histories say up to here counts with this checkpoint.
+    return parts_.directory->save(*archive_, info_, retention(parts_.config.checkpoint),
+                                  [this] { parts_.observer.sync(); });
   });
+}
+
+void CheckpointKeeper::write_now() {
+  if (stage_ != Stage::kSnapshot) return;
+  const double start = monotonic_seconds();
+  parts_.snapshot.synchronise();
+  start_commit();
+  wait_seconds_ += monotonic_seconds() - start;
+}
+
+void CheckpointKeeper::add_validation(const TrainState& state,
+                                      const checkpoint::ValidationResult& validation,
+                                      bool is_best) {
+  if (step_ == state.step) wait_for_commit(monitoring::RunState::kTrain);
+  if (saved_step_ == state.step)
+    lay_beside(validation);
+  else if (is_best && parts_.config.checkpoint.keep_best > 0)
+    save(state, validation);
+}
+
+// The run needs it no more than the hints: the next start validates again where it is missing. What
+// retention could not do is told by the next save, which tries again.
+void CheckpointKeeper::lay_beside(const checkpoint::ValidationResult& validation) {
+  if (parts_.directory == nullptr) return;
+  try {
+    (void)parts_.directory->add_validation(saved_step_, validation,
+                                           retention(parts_.config.checkpoint));
+  } catch (const IoError& error) {
+    parts_.observer.save_failed(saved_step_, error.what());
+  } catch (const CheckpointError& error) {
+    parts_.observer.save_failed(saved_step_, error.what());
+  }
 }
 
 CommitOutcome CheckpointKeeper::poll() {
@@ -110,12 +145,9 @@ void CheckpointKeeper::settle(CommitOutcome outcome) {
 void CheckpointKeeper::wait_for_commit(monitoring::RunState then) {
   if (stage_ == Stage::kIdle) return;
   const dist::Watchdog::Section section(parts_.watchdog, "save", section_limit(parts_.config));
-  const double start = monotonic_seconds();
   parts_.observer.state_changed(monitoring::RunState::kSave);
-  if (stage_ == Stage::kSnapshot) {
-    parts_.snapshot.synchronise();
-    start_commit();
-  }
+  write_now();
+  const double start = monotonic_seconds();
   if (commit_.valid()) commit_.wait();
   wait_seconds_ += monotonic_seconds() - start;
   settle(agree(parts_.group, {.commit = poll()}).commit);
@@ -123,9 +155,9 @@ void CheckpointKeeper::wait_for_commit(monitoring::RunState then) {
 }
 
 void CheckpointKeeper::finish(const TrainState& state,
-                              const std::optional<checkpoint::Metric>& metric) {
+                              const std::optional<checkpoint::ValidationResult>& validation) {
   wait_for_commit(monitoring::RunState::kStopping);
-  if (saved_step_ != state.step || is_unsaved_branch_) save(state, metric);
+  if (saved_step_ != state.step || is_unsaved_branch_) save(state, validation);
   wait_for_commit(monitoring::RunState::kStopping);
   if (saved_step_ != state.step || is_unsaved_branch_)
     fail<IoError>("the last checkpoint, of step ", state.step, ", could not be written: ", failure_,

@@ -40,13 +40,24 @@ class CheckpointKeeper {
   // `saved_step`: of the checkpoint that the run goes on from, -1 without one.
   CheckpointKeeper(KeeperParts parts, int64_t saved_step);
 
-  // After the step of `state`: by checkpoint.every_steps and keep_best the same on all ranks, by
+  // After the step of `state`: by checkpoint.every_steps the same on all ranks, by
   // checkpoint.every_minutes on rank 0 alone, by its clock.
   [[nodiscard]] bool is_due(const TrainState& state) const;
   [[nodiscard]] bool is_due_by_time() const;
 
-  // Begins to save the state after its last update. Collective. Waits for a save still under way.
-  void save(const TrainState& state, const std::optional<checkpoint::Metric>& metric);
+  // Begins to save the state after its last update, with what a validation of it has found if there
+  // was one. Collective. Waits for a save still under way.
+  void save(const TrainState& state,
+            const std::optional<checkpoint::ValidationResult>& validation = {});
+
+  // Instead of the update that would begin to write the snapshot: no step comes next.
+  void write_now();
+
+  // What a validation has found of the step of `state`, which is the state before it. It is laid
+  // beside that step's checkpoint; where there is none, one is made if this is the best so far and
+  // checkpoint.keep_best asks for it. Collective.
+  void add_validation(const TrainState& state, const checkpoint::ValidationResult& validation,
+                      bool is_best);
 
   // Around the update of every step: it comes after the snapshot, and once it is done (the host has
   // waited for it) so is the snapshot.
@@ -59,12 +70,14 @@ class CheckpointKeeper {
   void settle(CommitOutcome outcome);  // collective
 
   // On return the state is saved. Collective. IoError when that failed.
-  void finish(const TrainState& state, const std::optional<checkpoint::Metric>& metric);
+  void finish(const TrainState& state,
+              const std::optional<checkpoint::ValidationResult>& validation = {});
 
  private:
   enum class Stage { kIdle, kSnapshot, kCommit };
 
   void start_commit();
+  void lay_beside(const checkpoint::ValidationResult& validation);
   void wait_for_commit(monitoring::RunState then);
 
   KeeperParts parts_;

@@ -110,6 +110,7 @@ void HistorySink::validated(const ValidationRecord& r) {
   append_figures(fields, r.result);
   if (r.bleu) fields.emplace_back("bleu", *r.bleu);
   event("validated", std::move(fields));
+  events_.sync();  // a checkpoint may soon say that this validation is done
 }
 
 void HistorySink::judged(int64_t step, const std::string& verdict) {

@@ -19,6 +19,12 @@ double peak_of_all(dist::Communicator& group, Device& device, DType dtype) {
   return peak;
 }
 
+struct StopRequested {};
+
+TrainResult stopped_by_signal() {
+  return {.kind = StopKind::kSignalled, .reason = "a signal asked for it"};
+}
+
 }  // namespace
 
 StepLoop::StepLoop(const LoopParts& parts, const TrainState& state)
@@ -34,7 +40,7 @@ StepLoop::StepLoop(const LoopParts& parts, const TrainState& state)
 TrainResult StepLoop::run() {
   CheckpointKeeper& keeper = parts_.keeper;
   parts_.observer.state_changed(monitoring::RunState::kTrain);
-  bool is_stopped = false;
+  bool is_stopped = state_.validation_due > 0 && !make_due_validation();
   while (!is_stopped && !is_over()) {
     const double start = monotonic_seconds();
     const int64_t step = state_.step + 1;
@@ -52,28 +58,20 @@ TrainResult StepLoop::run() {
     ++state_.step;
     report(batch, gradient, update, rate, start);
     advance(batch, update);
-    if (parts_.validator.is_due(step)) {
-      const bool has_verdict = verdict_.verdict().has_value();
-      const ValidationRecord& record = validate();
-      track_best(record, state_);
-      judge(record, verdict_);
-      if (!has_verdict && verdict_.verdict())
-        parts_.observer.judged(step, describe(*verdict_.verdict()));
-    }
-    state_.verdict = verdict_.state();
-    const StepAgreement agreed = agree(parts_.group, {.stops = requested_stop() != 0,
-                                                      .saves = keeper.is_due_by_time(),
-                                                      .commit = keeper.poll()});
+    const StepAgreement agreed =
+        agree(parts_.group, {.stops = requested_stop() != 0,
+                             .saves = take_requested_save() || keeper.is_due_by_time(),
+                             .commit = keeper.poll()});
     keeper.settle(agreed.commit);
     is_stopped = agreed.stops;
-    if (!is_stopped && (agreed.saves || keeper.is_due(state_)))
-      keeper.save(state_, parts_.validator.metric(step));
+    if (is_stopped) break;
+    if (agreed.saves || keeper.is_due(state_) || is_complete(config_, state_)) keeper.save(state_);
+    is_stopped = state_.validation_due > 0 && !make_due_validation();
   }
-  TrainResult result =
-      is_over() ? end_of_run()
-                : TrainResult{.kind = StopKind::kSignalled, .reason = "a signal asked for it"};
   parts_.observer.state_changed(monitoring::RunState::kStopping);
-  keeper.finish(state_, parts_.validator.metric(state_.step));
+  keeper.finish(state_to_save(), found());
+  const bool is_at_its_end = is_over() && state_.validation_due == 0;
+  TrainResult result = is_at_its_end ? end_of_run() : stopped_by_signal();
   result.validation = parts_.validator.last();
   return result;
 }
@@ -93,11 +91,13 @@ void StepLoop::advance(const data::Batch& batch, const Update& update) {
   state_.source_tokens += batch.source_tokens;
   state_.target_tokens += batch.target_tokens;
   state_.sentences += int64_t(batch.pairs.size());
+  state_.validation_due = parts_.validator.is_due(state_.step) ? state_.step : 0;
   if (!update.is_skipped) return;
   ++state_.skipped;
   (void)verdict_.add_nonfinite(state_.step, std::isfinite(update.loss)
                                                 ? score::NonfiniteValue::kGradientNorm
                                                 : score::NonfiniteValue::kLoss);
+  state_.verdict = verdict_.state();
 }
 
 void StepLoop::report(const data::Batch& batch, const StepGradient& gradient, const Update& update,
@@ -127,13 +127,48 @@ void StepLoop::report(const data::Batch& batch, const StepGradient& gradient, co
   parts_.watchdog.progress(state_.step);
 }
 
-const ValidationRecord& StepLoop::validate() {
+const ValidationRecord* StepLoop::validate(monitoring::RunState then) {
   const dist::Watchdog::Section section(parts_.watchdog, "validation", section_limit(config_));
   parts_.observer.state_changed(monitoring::RunState::kValidate);
-  const ValidationRecord& record = parts_.validator.run(state_.step);
-  parts_.observer.validated(record);
-  parts_.observer.state_changed(monitoring::RunState::kTrain);
+  const ValidationRecord* record = nullptr;
+  try {
+    record = &parts_.validator.run(state_.step, [this] {
+      if (agree(parts_.group, {.stops = requested_stop() != 0}).stops) throw StopRequested();
+    });
+    parts_.observer.validated(*record);
+  } catch (const StopRequested&) {
+    // All ranks have thrown it before the same batch.
+  }
+  parts_.observer.state_changed(then);
   return record;
+}
+
+bool StepLoop::make_due_validation() {
+  parts_.keeper.write_now();
+  const bool has_verdict = verdict_.verdict().has_value();
+  const std::optional<ValidationRecord>& last = parts_.validator.last();
+  const bool is_known = last && last->step == state_.step;
+  const ValidationRecord* record = is_known ? &*last : validate(monitoring::RunState::kTrain);
+  if (record == nullptr) return false;
+  before_validation_ = state_;
+  count_validation(*record, verdict_, state_);
+  if (is_known) return true;  // an earlier attempt has told of it
+  if (!has_verdict && verdict_.verdict())
+    parts_.observer.judged(state_.step, describe(*verdict_.verdict()));
+  parts_.keeper.add_validation(*before_validation_, *found(), state_.best_step == state_.step);
+  return true;
+}
+
+const TrainState& StepLoop::state_to_save() const {
+  const bool is_validated = before_validation_ && before_validation_->step == state_.step;
+  return is_validated ? *before_validation_ : state_;
+}
+
+// By a validation of this very step.
+std::optional<checkpoint::ValidationResult> StepLoop::found() const {
+  const std::optional<ValidationRecord>& last = parts_.validator.last();
+  if (!last || last->step != state_.step) return std::nullopt;
+  return launcher::result_of(*last, parts_.data.valid->hash());
 }
 
 // The last validation may still say that the run has failed; the state does not hear of one that
@@ -145,8 +180,10 @@ TrainResult StepLoop::end_of_run() {
   const bool is_judged =
       verdict.state().validations > 0 && verdict.state().last_step == state_.step;
   if (!is_validated && parts_.validator.has_data()) {
-    const ValidationRecord& record = validate();
-    if (!is_judged) judge(record, verdict);
+    const ValidationRecord* record = validate(monitoring::RunState::kStopping);
+    if (record == nullptr) return stopped_by_signal();
+    if (!is_judged) judge(*record, verdict);
+    parts_.keeper.add_validation(state_, *found(), false);
   }
   return result_of(config_, state_, verdict.finish());
 }

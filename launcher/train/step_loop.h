@@ -37,8 +37,9 @@ class StepLoop {
 
   [[nodiscard]] const TrainState& state() const { return state_; }
 
-  // Collective. Trains until the config, a verdict or a signal ends it; the last step is saved.
-  // IoError when that last save fails.
+  // Collective. Makes the validation that is due, then trains until the config, a verdict or a
+  // signal ends it; the last step is saved. IoError when that last save fails. A signal waits for
+  // the step under way, but of a validation only for its batch: it stays due.
   [[nodiscard]] TrainResult run();
 
  private:
@@ -47,12 +48,18 @@ class StepLoop {
   void advance(const data::Batch& batch, const Update& update);
   void report(const data::Batch& batch, const StepGradient& gradient, const Update& update,
               double rate, double start);
-  const ValidationRecord& validate();
+  // Null when a signal has ended it.
+  const ValidationRecord* validate(monitoring::RunState then);
+  // False when a signal has ended it.
+  [[nodiscard]] bool make_due_validation();
+  [[nodiscard]] const TrainState& state_to_save() const;
+  [[nodiscard]] std::optional<checkpoint::ValidationResult> found() const;
   [[nodiscard]] TrainResult end_of_run();
 
   LoopParts parts_;
   const Config& config_;
   TrainState state_;
+  std::optional<TrainState> before_validation_;  // of its step
   score::VerdictMonitor verdict_;
   data::PairLengths lengths_;
   data::BatchSequence batches_;

@@ -64,6 +64,7 @@ void TrainState::visit(checkpoint::Archive& archive) {
   archive.value("target_tokens", target_tokens);
   archive.value("sentences", sentences);
   archive.value("skipped", skipped);
+  archive.optional_value("validation_due", validation_due);
   archive.value("validations", validations);
   archive.value("validations_without_gain", validations_without_gain);
   archive.value("best_value", best_value);

@@ -21,6 +21,9 @@ struct TrainState {
   int64_t source_tokens = 0, target_tokens = 0, sentences = 0;  // trained on, EOS included
   int64_t skipped = 0;                                          // updates left out as not finite
 
+  // The step whose scheduled validation is not counted yet, 0 for none. A checkpoint is always of
+  // the state before that of its step; what was found lies beside it in validation.json.
+  int64_t validation_due = 0;
   int64_t validations = 0, validations_without_gain = 0;
   // Of train.best_metric, with the sign that makes lower better.
   double best_value = std::numeric_limits<double>::infinity();

@@ -11,6 +11,7 @@
 #include "launcher/provenance.h"
 #include "launcher/train/agreement.h"
 #include "launcher/train/profile_model.h"
+#include "launcher/train/recall_validation.h"
 #include "launcher/train/run_config.h"
 #include "launcher/train/run_data.h"
 #include "launcher/train/time_limits.h"
@@ -109,6 +110,8 @@ void TrainingRun::fill_model() {
     const bool has_other_metric = resume_.before->train.best_metric != config_.train.best_metric;
     if (has_other_metric || resume_.has_other_validation) state_.forget_best();
     if (resume_.has_other_validation) state_.verdict.forget_best();
+    if (!data_.valid) state_.validation_due = 0;
+    known_ = recall_validation(resumed(), config_, data_, state_, group_, log_);
     return;
   }
   model_->initialise(config_.run.seed);
@@ -127,14 +130,19 @@ std::optional<TrainResult> TrainingRun::earlier_end() const {
   group_.broadcast(last.status, 0);
   last.step = group_.all_reduce_max(last.step);
   if (last.step != state_.step) return std::nullopt;
-  const score::Verdict verdict =
-      make_verdict(config_, data_, state_.verdict).verdict().value_or(score::Verdict{});
-  const TrainResult result = result_of(config_, state_, verdict);
+  TrainState state = state_;
+  score::VerdictMonitor verdict = make_verdict(config_, data_, state.verdict);
+  if (state.validation_due > 0) {
+    if (!known_) return std::nullopt;
+    count_validation(*known_, verdict, state);
+  }
+  const TrainResult result =
+      result_of(config_, state, verdict.verdict().value_or(score::Verdict{}));
   if (last.status != status_of(result.kind)) return std::nullopt;
   if (result.kind == StopKind::kFailed) {
     log_result(result);
   } else {
-    if (!is_complete(config_, state_)) return std::nullopt;
+    if (!is_complete(config_, state)) return std::nullopt;
     log_.info(join("already complete at step ", state_.step,
                    "; raise train.max_steps (or train.max_epochs, train.patience) to go on"));
   }
@@ -192,6 +200,7 @@ void TrainingRun::make_loop() {
   updater_.emplace(*device_, *adam_, *sharding_, *probe_, config_.optimizer.clip_norm);
   layers_.emplace(*model_, *adam_, *probe_, config_.batch.shards);
   validator_.emplace(config_, data_, references_, *model_, *device_, group_);
+  if (known_) validator_->recall(*known_);
   snapshot_.emplace(model_->parameters(), *adam_, *sharding_, is_root);
   keeper_.emplace(
       KeeperParts{.config = config_,

@@ -69,7 +69,8 @@ class TrainingRun {
   std::unique_ptr<model::Transformer> model_;
   std::optional<Sharding> sharding_;
   std::optional<optim::Adam> adam_;
-  TrainState state_;  // that the loop starts from
+  TrainState state_;                       // that the loop starts from
+  std::optional<ValidationRecord> known_;  // of the validation due there, by an earlier attempt
 
   // From open() on.
   std::vector<std::string> references_;  // of data.valid, where train.best_metric is bleu

@@ -1,14 +1,15 @@
-// Validation while a run trains. One that is scheduled (train.validate_every) moves the run's state:
-// the best value, patience, the verdict. One at the run's end, where none was scheduled, only tells
-// how the run stands: going on later with a larger max_steps gives what a run that never stopped
-// gives.
+// Validation while a run trains. One that is scheduled (train.validate_every) moves the run's
+// state: the best value, patience, the verdict. One at the run's end, where none was scheduled,
+// only tells how the run stands: going on later with a larger max_steps gives what a run that never
+// stopped gives.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/validation_file.h"
 #include "core/data/prepare.h"
 #include "launcher/config/config.h"
 #include "launcher/train/run_records.h"
@@ -25,6 +26,15 @@ void track_best(const ValidationRecord& record, TrainState& state);
 // What it says about the verdict on the run.
 void judge(const ValidationRecord& record, score::VerdictMonitor& verdict);
 
+// Both, of the scheduled validation that was due.
+void count_validation(const ValidationRecord& record, score::VerdictMonitor& verdict,
+                      TrainState& state);
+
+// As it lies beside a checkpoint, and back. `data`: the hash of the set.
+[[nodiscard]] checkpoint::ValidationResult result_of(const ValidationRecord& record,
+                                                     const std::string& data);
+[[nodiscard]] ValidationRecord record_of(const checkpoint::ValidationResult& result, int64_t step);
+
 class Validator {
  public:
   // All references outlive it. `references`: of data.valid, for BLEU.
@@ -35,12 +45,14 @@ class Validator {
   [[nodiscard]] bool has_data() const { return data_.valid.has_value(); }
   [[nodiscard]] bool is_due(int64_t step) const;
 
-  // Collective.
-  const ValidationRecord& run(int64_t step);
+  // Collective. `before_batch` is called before every batch, as often on all ranks; what it throws
+  // ends the validation.
+  const ValidationRecord& run(int64_t step, const std::function<void()>& before_batch = {});
+
+  // An earlier attempt has found this.
+  void recall(const ValidationRecord& record) { last_ = record; }
 
   [[nodiscard]] const std::optional<ValidationRecord>& last() const { return last_; }
-  // What a checkpoint of `step` is compared by: only a validation of that very step tells.
-  [[nodiscard]] std::optional<checkpoint::Metric> metric(int64_t step) const;
 
  private:
   const Config& config_;

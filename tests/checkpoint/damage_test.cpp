@@ -123,7 +123,8 @@ TEST_F(Damage, ByAForgedManifestIsNamed) {
   const struct {
     std::string from, to, message;
   } cases[] = {
-      {"\"version\": 1", "\"version\": 2", "format version is 2, this program reads 1"},
+      {"\"version\": 2", "\"version\": 3", "format version is 3, this program reads 1 and 2"},
+      {"\"version\": 2", "\"version\": 1", "'metric' is missing"},
       {"fathom-checkpoint", "other", "format is 'other'"},
       {"\"step\": 7", "\"step\": -7", "'step' is -7"},
       {"\"step\": 7", "\"step\": 7.5", "'step' is not a 64-bit integer"},
@@ -143,7 +144,8 @@ TEST_F(Damage, ByAForgedManifestIsNamed) {
       {"\"state.h5\"", "\"../../etc/passwd\"", "'name' is '../../etc/passwd'"},
       {"\"config_hash\": \"abc\"", "\"a\": " + std::string(40, '[') + std::string(40, ']'),
        "nested deeper than 32"},
-      {"\"metric\": null", "\"metric\": {\"name\": \"x\", \"value\": 1, \"better\": \"no\"}",
+      {"\"version\": 2",
+       "\"version\": 1, \"metric\": {\"name\": \"x\", \"value\": 1, \"better\": \"no\"}",
        "'better' is 'no'"},
   };
   for (const auto& c : cases) {
@@ -152,7 +154,7 @@ TEST_F(Damage, ByAForgedManifestIsNamed) {
   }
   write_text(
       path_ / kManifestName,
-      sealed(replaced(whole, "\"metric\": null", "\"metric\": null" + std::string(17 << 20, ' '))));
+      sealed(replaced(whole, "\"version\": 2", "\"version\": 2" + std::string(17 << 20, ' '))));
   EXPECT_THAT(refusal(path_), HasSubstr("bytes, allowed are 16777216"));
   write_text(path_ / kManifestName, replaced(whole, "\"step\": 7", "\"step\": 8"));
   EXPECT_THAT(refusal(path_), HasSubstr("its own hash is "));

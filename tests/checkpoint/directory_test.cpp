@@ -27,7 +27,7 @@ class Directory : public ::testing::Test {
     SavingArchive archive;
     state.visit(archive);
     SaveInfo info = info_of(step);
-    info.metric = metric;
+    if (metric) info.validation = {.data = "", .metric = metric, .figures = {}};
     return checkpoints.save(archive, info, retention);
   }
   std::vector<int64_t> steps() const {
@@ -114,6 +114,58 @@ TEST_F(Directory, PrefersTheHigherOfAScore) {
   for (const auto& [step, bleu] : {std::pair{100, 20.0}, {200, 30.0}, {300, 25.0}})
     save(checkpoints, step, retention, Metric{"bleu", bleu, Better::kHigher});
   EXPECT_THAT(steps(), ElementsAre(300, 200));
+}
+
+TEST_F(Directory, AppliesRetentionOnceAValidationIsKnown) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  const Retention retention{.keep_last = 1, .keep_best = 1, .keep_every = 0};
+  const auto validate = [&](int64_t step, double loss) {
+    return checkpoints.add_validation(
+        step, {.data = "", .metric = Metric{"validation_loss", loss}, .figures = {}}, retention);
+  };
+  save(checkpoints, 100, retention);
+  EXPECT_FALSE(fs::exists(root() / "best"));
+  (void)validate(100, 5);
+  EXPECT_EQ(read_text(root() / "best"), "step-00000100\n");
+
+  save(checkpoints, 200, retention);
+  EXPECT_THAT(steps(), ElementsAre(200, 100)) << "until it is known to be worse";
+  const SaveReport report = validate(200, 4);
+  EXPECT_EQ(read_text(root() / "best"), "step-00000200\n");
+  EXPECT_THAT(report.deleted, ElementsAre(root() / step_name(100)));
+
+  save(checkpoints, 300, retention);
+  (void)validate(300, 6);
+  EXPECT_THAT(steps(), ElementsAre(300, 200));
+  EXPECT_EQ(read_text(root() / "best"), "step-00000200\n");
+  (void)validate(300, 3);  // replaces the earlier one
+  EXPECT_EQ(read_text(root() / "best"), "step-00000300\n");
+  EXPECT_THROW((void)validate(400, 1), CheckpointError);
+}
+
+// Of one whose validation cannot be read nobody knows whether it is the best.
+TEST_F(Directory, DoesNotDeleteWhatHasADamagedValidation) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  const Retention retention{.keep_last = 1, .keep_best = 1, .keep_every = 0};
+  save(checkpoints, 100, retention, Metric{"validation_loss", 1});
+  write_text(root() / step_name(100) / kValidationName, "{");
+
+  const SaveReport report = save(checkpoints, 200, retention, Metric{"validation_loss", 2});
+
+  EXPECT_THAT(steps(), ElementsAre(200, 100));
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("validation.json: ")));
+}
+
+TEST_F(Directory, MindsNoHiddenFileInACheckpoint) {
+  const RunLock lock = RunLock::acquire(run());
+  auto checkpoints = CheckpointDirectory::open_for_writing(run(), lock);
+  save(checkpoints, 100);
+  write_text(root() / step_name(100) / ".directory", "of a file browser");
+  EXPECT_TRUE(checkpoints.newest_valid().checkpoint.has_value());
+  save(checkpoints, 200, {.keep_last = 1, .keep_best = 0, .keep_every = 0});
+  EXPECT_THAT(steps(), ElementsAre(200)) << "and it does not keep the checkpoint alive";
 }
 
 TEST_F(Directory, NeverDeletesTheOneJustSavedNorTheUnreadable) {

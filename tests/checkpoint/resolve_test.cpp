@@ -18,7 +18,7 @@ class Resolve : public ::testing::Test {
     SavingArchive archive;
     state.visit(archive);
     SaveInfo info = info_of(step);
-    info.metric = Metric{"validation_loss", loss};
+    info.validation = {.data = "", .metric = Metric{"validation_loss", loss}, .figures = {}};
     static_cast<void>(checkpoints_.save(archive, info, {}));
   }
   void damage(int64_t step) { fs::resize_file(of(step) / kStateName, 100); }

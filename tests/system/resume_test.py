@@ -11,6 +11,8 @@ import unittest
 
 import fathom
 
+STOPPING = ("SIGUSR1", "SIGTERM", "SIGINT", "SIGHUP", "SIGXCPU")
+
 
 class Interrupted(fathom.TestCase):
     STEPS = 20
@@ -549,7 +551,7 @@ class Signalled(fathom.TestCase):
         self.check(lambda p: os.kill(fathom.children(p.pid)[0], signal.SIGINT), 2)
 
     def test_each_signal_stops_a_lone_process(self):
-        for name in ("SIGUSR1", "SIGTERM", "SIGINT"):
+        for name in STOPPING:
             with self.subTest(signal=name):
                 run = self.run_directory(name)
                 result = self.stop(run, lambda p, s=name: p.send_signal(getattr(signal, s)), 0)
@@ -564,6 +566,91 @@ class Signalled(fathom.TestCase):
                 time.sleep(0.003)
 
         self.check(send_many, 0)
+
+    def test_usr2_saves_and_the_run_goes_on(self):
+        for ranks in (0, 2):
+            run = self.run_directory(f"on{ranks}")
+            process = self.start_training(run, "train.max_steps=1000000", "train.validate_every=0",
+                                          ranks=ranks)
+            self.wait_for_step(run, 3, process)
+            for saves in (1, 2):
+                process.send_signal(signal.SIGUSR2)
+                fathom.wait_until(lambda n=saves: len(run.events("saved")) == n, "saved")
+            step = run.events("saved")[-1]["step"]
+            self.wait_for_step(run, step + 2, process)
+            process.send_signal(signal.SIGUSR1)
+            self.assertEqual(fathom.finish(process).code, 75)
+            self.assertEqual(len(run.events("saved")), 3)
+
+    def test_a_hangup_is_ignored_where_the_caller_ignores_it(self):
+        run = self.run_directory("run")
+        process = self.start_training(run, "train.max_steps=1000000", preexec_fn=lambda:
+                                      signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.wait_for_step(run, 2, process)
+        process.send_signal(signal.SIGHUP)
+        self.wait_for_step(run, len(run.metrics()) + 3, process)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(fathom.finish(process).code, 75)
+
+
+class SignalledInValidation(Interrupted):
+    """A validation of many seconds is left within a batch, and is made up for."""
+    KEYS = ("train.validate_every=5", "train.patience=50", "checkpoint.every_steps=5",
+            "checkpoint.keep_last=20", "batch.micro_tokens=100")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, lines in (("large", 40000), ("medium", 6000)):
+            fathom.write_corpus(cls.directory / name, train=1, valid=lines, test=1, seed=7)
+
+    def words(self, corpus):
+        return (*self.KEYS, f"data.valid={self.directory / corpus / 'valid'}", "train.max_steps=10")
+
+    def wait_for_validation(self, run, process):
+        self.wait_for_step(run, 5, process)
+        fathom.wait_until(run.checkpoints, "saved")
+        self.assertEqual(run.events("validated"), [])
+
+    def test_a_stop_is_done_within_seconds_with_the_step_saved(self):
+        for ranks, save in ((0, 5), (2, 5), (0, 0)):
+            with self.subTest(ranks=ranks, save=save):
+                run = self.run_directory(f"{ranks}-{save}")
+                process = self.start_training(run, *self.words("large"),
+                                              f"checkpoint.every_steps={save}", ranks=ranks)
+                if save:
+                    self.wait_for_validation(run, process)
+                else:
+                    self.wait_for_step(run, 5, process)
+                time.sleep(0.5)
+                begin = time.monotonic()
+                process.send_signal(signal.SIGUSR1)
+                result = fathom.finish(process)
+                self.assertLess(time.monotonic() - begin, 5 * fathom.SLOWNESS)
+                self.assertEqual(result.code, 75, str(result))
+                self.assertEqual([c.name for c in run.checkpoints()], ["step-00000005"])
+                self.assertEqual(run.events("validated"), [])
+                self.assertEqual([e["step"] for e in run.events("saved")], [5])
+
+    def test_after_a_kill_between_save_and_validation_nothing_is_missing(self):
+        golden, run = self.run_directory("golden"), self.run_directory("run")
+        words = self.words("medium")
+        self.train(golden, *words)
+        process = self.start_training(run, *words)
+        self.wait_for_validation(run, process)
+        process.kill()
+        process.wait()
+        self.assertEqual(run.events("validated"), [])
+        self.train(run, *words)
+        self.assert_same_run(golden, run)
+        self.assertEqual(run.validations(), golden.validations())
+        self.assertEqual([c.name for c in run.checkpoints()],
+                         [c.name for c in golden.checkpoints()])
+        for one, other in zip(run.checkpoints(), golden.checkpoints()):
+            self.fathom("checkpoint", "diff", one, other)
+        for name in ("best", "latest"):
+            self.assertEqual((run.path / "checkpoints" / name).read_text(),
+                             (golden.path / "checkpoints" / name).read_text())
 
 
 class SignalledEarly(fathom.TestCase):
@@ -588,7 +675,7 @@ class SignalledEarly(fathom.TestCase):
         self.assertEqual(run.result()["status"], "completed")
 
     def test_each_signal_ends_a_lone_process(self):
-        for name in ("SIGUSR1", "SIGTERM", "SIGINT"):
+        for name in STOPPING:
             with self.subTest(signal=name):
                 self.stop_while_it_waits(lambda p, s=name: p.send_signal(getattr(signal, s)), 0,
                                          name)
@@ -599,9 +686,8 @@ class SignalledEarly(fathom.TestCase):
     def test_usr1_to_the_last_rank_alone_ends_all_ranks(self):
         self.stop_while_it_waits(lambda p: os.kill(fathom.children(p.pid)[-1], signal.SIGUSR1), 3)
 
-
     def test_no_moment_after_the_start_is_too_early(self):
-        for name in ("SIGUSR1", "SIGTERM", "SIGINT"):
+        for name in STOPPING:
             run = self.run_directory(name)
             number = getattr(signal, name)
             process = self.start_training(run, "train.max_steps=1000000")

@@ -27,6 +27,10 @@ TrainState at_step(int64_t step) {
   return state;
 }
 
+checkpoint::ValidationResult of_loss(double value) {
+  return {.data = "d", .metric = {{.name = "validation_loss", .value = value}}, .figures = {}};
+}
+
 // A commit syncs the histories first; here it waits until it is let through.
 class Gate final : public EventRecorder {
  public:
@@ -67,6 +71,10 @@ class CheckpointKeeperTest : public ::testing::Test {
   [[nodiscard]] checkpoint::Checkpoint saved(int64_t step) const {
     return checkpoint::Checkpoint::open(checkpoints() / checkpoint::step_name(step));
   }
+  [[nodiscard]] std::optional<checkpoint::ValidationResult> validation_of(int64_t step) const {
+    const checkpoint::Checkpoint checkpoint = saved(step);
+    return checkpoint::read_validation(checkpoint.path(), checkpoint.manifest());
+  }
   [[nodiscard]] std::vector<std::string> saved_names() const {
     std::vector<std::string> names = support::names_in(checkpoints());
     std::erase_if(names, [](const std::string& name) { return !name.starts_with("step-"); });
@@ -105,18 +113,59 @@ TEST_F(CheckpointKeeperTest, SavesEveryFewSteps) {
   on([](const SmallRun& run) { EXPECT_FALSE(run.keeper.is_due(at_step(3))); });
 }
 
-TEST_F(CheckpointKeeperTest, SavesTheBestWhereItIsToBeKept) {
-  TrainState state = at_step(5);
-  state.best_step = 5;
-  config_.checkpoint.keep_best = 1;
-  on([&](const SmallRun& run) {
-    EXPECT_TRUE(run.keeper.is_due(state));
-    state.best_step = 4;
-    EXPECT_FALSE(run.keeper.is_due(state));
+TEST_F(CheckpointKeeperTest, LaysAValidationBesideTheCheckpointOfItsStep) {
+  on([&](SmallRun& run) {
+    run.train(1);
+    run.keeper.save(at_step(1));
+    run.keeper.write_now();
+
+    run.keeper.add_validation(at_step(1), of_loss(2.5), true);
+
+    EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state train"));
+    EXPECT_EQ(validation_of(1)->metric->value, 2.5);
+    EXPECT_EQ(support::read_text(checkpoints() / "best"), "step-00000001\n");
   });
-  state.best_step = 5;
+}
+
+TEST_F(CheckpointKeeperTest, SavesTheBestOnceWhereItIsToBeKept) {
+  config_.checkpoint.keep_best = 1;
+  on([&](SmallRun& run) {
+    run.train(1);
+    run.keeper.add_validation(at_step(1), of_loss(2.5), true);
+    run.keeper.finish(at_step(1));
+
+    EXPECT_THAT(recorder_.saves, SizeIs(1));
+    EXPECT_EQ(validation_of(1)->metric->value, 2.5);
+
+    run.train(2);
+    run.keeper.add_validation(at_step(2), of_loss(3.5), false);
+    EXPECT_THAT(saved_names(), ElementsAre("step-00000001"));
+  });
+}
+
+TEST_F(CheckpointKeeperTest, DoesNotSaveABestThatIsNotToBeKept) {
   config_.checkpoint.keep_best = 0;
-  on([&](const SmallRun& run) { EXPECT_FALSE(run.keeper.is_due(state)); });
+  on([&](SmallRun& run) {
+    run.train(1);
+    run.keeper.add_validation(at_step(1), of_loss(2.5), true);
+    run.train(2);
+    EXPECT_THAT(saved_names(), IsEmpty());
+  });
+}
+
+TEST_F(CheckpointKeeperTest, GoesOnWhereAValidationCannotBeWritten) {
+  on([&](SmallRun& run) {
+    run.train(1);
+    run.keeper.save(at_step(1));
+    run.train(2);
+    (void)settle(run);
+    move_aside();
+
+    run.keeper.add_validation(at_step(1), of_loss(2.5), true);
+
+    EXPECT_THAT(recorder_.events.back(), HasSubstr("save failed 1: checkpoint: "));
+    move_back();
+  });
 }
 
 TEST_F(CheckpointKeeperTest, SavesByTheClockOfTheFirstRank) {
@@ -135,7 +184,7 @@ TEST_F(CheckpointKeeperTest, WritesAStepWhileTheNextOnesRun) {
   on(gate, [&](SmallRun& run) {
     run.train(1);
     const auto expected = arrays_of(run.training);
-    run.keeper.save(at_step(1), std::nullopt);
+    run.keeper.save(at_step(1));
     run.train(2);
     run.train(3);
     EXPECT_EQ(run.keeper.poll(), CommitOutcome::kNone);
@@ -158,7 +207,7 @@ TEST_F(CheckpointKeeperTest, WritesAStepWhileTheNextOnesRun) {
 
 TEST_F(CheckpointKeeperTest, TellsOfASaveWithItsFiguresAndTheRunsIdentity) {
   on([&](SmallRun& run) {
-    run.keeper.save(at_step(1), checkpoint::Metric{.name = "validation_loss", .value = 2.5});
+    run.keeper.save(at_step(1), of_loss(2.5));
     run.train(2);
     (void)settle(run);
   });
@@ -167,8 +216,8 @@ TEST_F(CheckpointKeeperTest, TellsOfASaveWithItsFiguresAndTheRunsIdentity) {
   EXPECT_EQ(manifest.run_id, "small run");
   EXPECT_EQ(manifest.attempt, 3);
   EXPECT_EQ(manifest.provenance, R"({"made":"by a test"})");
-  ASSERT_TRUE(manifest.metric.has_value());
-  EXPECT_EQ(manifest.metric->value, 2.5);
+  ASSERT_TRUE(validation_of(1).has_value());
+  EXPECT_EQ(validation_of(1)->metric->value, 2.5);
   ASSERT_EQ(recorder_.saves.size(), 1u);
   EXPECT_EQ(recorder_.saves[0].path, (checkpoints() / "step-00000001").string());
   EXPECT_GT(recorder_.saves[0].bytes, manifest.state_bytes);
@@ -180,9 +229,9 @@ TEST_F(CheckpointKeeperTest, TellsOfASaveWithItsFiguresAndTheRunsIdentity) {
 TEST_F(CheckpointKeeperTest, ASaveWaitsForTheOneUnderWay) {
   on([&](SmallRun& run) {
     run.train(1);
-    run.keeper.save(at_step(1), std::nullopt);
+    run.keeper.save(at_step(1));
     run.train(2);
-    run.keeper.save(at_step(2), std::nullopt);
+    run.keeper.save(at_step(2));
 
     EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state train"));
 
@@ -196,9 +245,9 @@ TEST_F(CheckpointKeeperTest, ASaveWaitsForTheOneUnderWay) {
 TEST_F(CheckpointKeeperTest, ASaveWaitsForOneWhoseStepNeverCame) {
   on([&](SmallRun& run) {
     run.train(1);
-    run.keeper.save(at_step(1), std::nullopt);
+    run.keeper.save(at_step(1));
 
-    run.keeper.finish(at_step(1), std::nullopt);
+    run.keeper.finish(at_step(1));
 
     EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state stopping"));
   });
@@ -209,9 +258,9 @@ TEST_F(CheckpointKeeperTest, KeepsAsManyAsTheConfigSays) {
   on([&](SmallRun& run) {
     for (int64_t step = 1; step <= 4; ++step) {
       run.train(step);
-      run.keeper.save(at_step(step), std::nullopt);
+      run.keeper.save(at_step(step));
     }
-    run.keeper.finish(at_step(4), std::nullopt);
+    run.keeper.finish(at_step(4));
   });
 
   EXPECT_THAT(saved_names(), ElementsAre("step-00000003", "step-00000004"));
@@ -225,11 +274,11 @@ TEST_F(CheckpointKeeperTest, TellsAllRanksTheSameOfASaveThatFailed) {
     SmallRun run(config_, data_, group, recorder);
     run.train(1);
     if (group.rank() == 0) move_aside();
-    run.keeper.save(at_step(1), std::nullopt);
+    run.keeper.save(at_step(1));
     run.train(2);
     EXPECT_EQ(settle(run), CommitOutcome::kFailed);
     if (group.rank() == 0) move_back();
-    run.keeper.save(at_step(2), std::nullopt);
+    run.keeper.save(at_step(2));
     run.train(3);
     EXPECT_EQ(settle(run), CommitOutcome::kSaved);
     events[size_t(group.rank())] = recorder.events;
@@ -246,11 +295,11 @@ TEST_F(CheckpointKeeperTest, TellsAllRanksTheSameOfASaveThatFailed) {
 TEST_F(CheckpointKeeperTest, SavesTheLastStepUnlessItIsSaved) {
   on([&](SmallRun& run) {
     run.train(1);
-    run.keeper.save(at_step(1), std::nullopt);
+    run.keeper.save(at_step(1));
     run.train(2);
 
-    run.keeper.finish(at_step(2), std::nullopt);
-    run.keeper.finish(at_step(2), std::nullopt);
+    run.keeper.finish(at_step(2));
+    run.keeper.finish(at_step(2));
 
     EXPECT_THAT(recorder_.events, ElementsAre("state save", "saved 1", "state stopping",
                                               "state save", "saved 2", "state stopping"));
@@ -260,7 +309,7 @@ TEST_F(CheckpointKeeperTest, SavesTheLastStepUnlessItIsSaved) {
 TEST_F(CheckpointKeeperTest, DoesNotSaveAgainWhatTheRunGoesOnFrom) {
   on_one_rank([&](dist::Communicator& group) {
     SmallRun run(config_, data_, group, recorder_, 7);
-    run.keeper.finish(at_step(7), std::nullopt);
+    run.keeper.finish(at_step(7));
   });
 
   EXPECT_THAT(recorder_.events, IsEmpty());
@@ -275,7 +324,7 @@ TEST_F(CheckpointKeeperTest, EndsWithTheCauseWhereTheLastStepCannotBeSaved) {
     group.barrier();
 
     try {
-      run.keeper.finish(at_step(1), std::nullopt);
+      run.keeper.finish(at_step(1));
       ADD_FAILURE() << "nothing was thrown";
     } catch (const IoError& error) {
       EXPECT_THAT(error.what(),
@@ -289,12 +338,12 @@ TEST_F(CheckpointKeeperTest, TriesTheLastStepAgainAfterASaveOfItFailed) {
   on([&](SmallRun& run) {
     run.train(1);
     move_aside();
-    run.keeper.save(at_step(1), std::nullopt);
+    run.keeper.save(at_step(1));
     run.train(2);
     EXPECT_EQ(settle(run), CommitOutcome::kFailed);
     move_back();
 
-    EXPECT_NO_THROW(run.keeper.finish(at_step(2), std::nullopt));
+    EXPECT_NO_THROW(run.keeper.finish(at_step(2)));
 
     EXPECT_THAT(saved_names(), ElementsAre("step-00000002"));
   });
@@ -305,8 +354,8 @@ TEST_F(CheckpointKeeperTest, EndsTheRunWhereAWeightIsNotFinite) {
     run.train(1);
     run.training.store().weights().data<float>()[3] = std::numeric_limits<float>::infinity();
 
-    EXPECT_TRUE(support::throws_with<TrainingError>(
-        "model/", [&] { run.keeper.finish(at_step(1), std::nullopt); }));
+    EXPECT_TRUE(
+        support::throws_with<TrainingError>("model/", [&] { run.keeper.finish(at_step(1)); }));
     EXPECT_THAT(saved_names(), IsEmpty());
   });
 }
@@ -314,16 +363,16 @@ TEST_F(CheckpointKeeperTest, EndsTheRunWhereAWeightIsNotFinite) {
 TEST_F(CheckpointKeeperTest, SavesABranchAtOnce) {
   EventRecorder recorder;
   on(recorder, [&](SmallRun& run) {
-    run.keeper.save(at_step(9), {});
-    run.keeper.finish(at_step(9), {});
+    run.keeper.save(at_step(9));
+    run.keeper.finish(at_step(9));
     run.directory->begin_branch(3);
     KeeperParts parts = run.keeper_parts();
     parts.is_branch = true;
     CheckpointKeeper branch(parts, 3);
     EXPECT_TRUE(branch.is_due(at_step(4)));
-    branch.save(at_step(4), {});
+    branch.save(at_step(4));
     EXPECT_FALSE(branch.is_due(at_step(5))) << "one is under way";
-    branch.finish(at_step(4), {});
+    branch.finish(at_step(4));
     EXPECT_FALSE(branch.is_due(at_step(5)));
 
     EXPECT_EQ(run.directory->newest_valid().checkpoint->manifest().step, 4);
@@ -336,15 +385,15 @@ TEST_F(CheckpointKeeperTest, SavesABranchThatHasNoStepLeftToDo) {
   EventRecorder recorder;
   on(recorder, [&](SmallRun& run) {
     for (const int64_t step : {3, 9}) {
-      run.keeper.save(at_step(step), {});
-      run.keeper.finish(at_step(step), {});
+      run.keeper.save(at_step(step));
+      run.keeper.finish(at_step(step));
     }
     run.directory->begin_branch(3);
     KeeperParts parts = run.keeper_parts();
     parts.is_branch = true;
     CheckpointKeeper branch(parts, 3);
 
-    branch.finish(at_step(3), {});
+    branch.finish(at_step(3));
 
     EXPECT_EQ(run.directory->newest_valid().checkpoint->manifest().step, 3);
   });

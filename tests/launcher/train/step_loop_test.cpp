@@ -13,6 +13,8 @@
 #include "core/optim/schedule.h"
 #include "launcher/signals.h"
 #include "launcher/train/load_state.h"
+#include "launcher/train/recall_validation.h"
+#include "monitoring/log.h"
 #include "tests/launcher/train/small_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -50,6 +52,7 @@ class StepLoopTest : public ::testing::Test {
   Config config_ = small_config();
   data::PreparedData data_ = small_data();
   EventRecorder recorder_;
+  monitoring::Log log_{{.level = monitoring::LogLevel::kError}};
 };
 
 TEST_F(StepLoopTest, TellsItsEventsInOrder) {
@@ -65,8 +68,8 @@ TEST_F(StepLoopTest, TellsItsEventsInOrder) {
                           "layers 2 of 5 blocks", "step 2",                //
                           "state validate", "validated 2", "state train",  //
                           "step 3",                                        //
-                          "state validate", "validated 3", "state train",  // the last one
-                          "state stopping", "state save", "saved 3", "state stopping"));
+                          "state stopping", "state save", "saved 3", "state stopping",
+                          "state validate", "validated 3", "state stopping"));
 }
 
 TEST_F(StepLoopTest, EndsAtTheLastStepWithItSaved) {
@@ -212,9 +215,101 @@ TEST_F(StepLoopTest, SavesTheBestStepWithItsValue) {
   run_to_its_end([&](SmallRun& run, StepLoop& loop, const TrainResult&) {
     EXPECT_EQ(loop.state().best_step, 2);
     const auto best = checkpoint::Checkpoint::open(run.directory->path() / "step-00000002");
-    ASSERT_TRUE(best.manifest().metric.has_value());
-    EXPECT_EQ(best.manifest().metric->value, loop.state().best_value);
+    const auto found = checkpoint::read_validation(best.path(), best.manifest());
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->metric->value, loop.state().best_value);
   });
+}
+
+// With every validation scheduled, a checkpoint does not depend on which save or signal made it.
+TEST_F(StepLoopTest, SavesTheStateBeforeTheValidationOfItsStep) {
+  config_.train.max_steps = 4;
+  config_.train.validate_every = 2;
+  for (const int64_t every : {0, 2}) {  // by the best, by the interval
+    config_.checkpoint.every_steps = every;
+    std::filesystem::remove_all(directory_ / "checkpoints");
+    run_to_its_end([&](SmallRun& run, StepLoop& loop, const TrainResult&) {
+      EXPECT_EQ(loop.state().validations, 2);
+      EXPECT_EQ(loop.state().validation_due, 0);
+      for (const checkpoint::CheckpointEntry& entry : run.directory->list()) {
+        const checkpoint::Manifest manifest = checkpoint::read_manifest(entry.path);
+        EXPECT_EQ(std::get<int64_t>(manifest.state.at("validation_due")), entry.step);
+        EXPECT_EQ(std::get<int64_t>(manifest.state.at("validations")), entry.step / 2 - 1);
+        EXPECT_TRUE(checkpoint::read_validation(entry.path, manifest).has_value());
+      }
+      EXPECT_THAT(recorder_.saves, SizeIs(run.directory->list().size()));
+    });
+    recorder_.saves.clear();
+  }
+}
+
+// Kills are between two lines of the loop; here the run is copied there.
+TEST_F(StepLoopTest, MakesUpForAValidationThatWasDue) {
+  config_.train.validate_every = 2;
+  config_.checkpoint.every_steps = 2;
+  std::vector<std::string> expected;
+  run_to_its_end([&](SmallRun&, StepLoop& loop, const TrainResult& result) {
+    expected = {join(loop.state().best_value), join(loop.state().best_step),
+                join(result.validation->result.nll)};
+  });
+  const std::filesystem::path second = directory_ / "checkpoints" / checkpoint::step_name(2);
+  for (const bool is_known : {true, false}) {
+    std::filesystem::remove_all(directory_ / "checkpoints" / checkpoint::step_name(4));
+    if (!is_known) std::filesystem::remove(second / checkpoint::kValidationName);
+    on_one_rank([&](dist::Communicator& group) {
+      EventRecorder again;
+      SmallRun run(config_, data_, group, again, 2);
+      TrainState state;
+      const checkpoint::SearchResult found = run.directory->newest_valid();
+      load_state(&*found.checkpoint, run.training.model, run.training.adam, run.training.sharding,
+                 state, group);
+      EXPECT_EQ(state.validation_due, 2);
+      const auto known = recall_validation(&*found.checkpoint, config_, data_, state, group, log_);
+      ASSERT_EQ(known.has_value(), is_known);
+      if (known) run.validator.recall(*known);
+      StepLoop loop = run.loop(state);
+      const TrainResult result = loop.run();
+
+      EXPECT_THAT((std::vector{join(loop.state().best_value), join(loop.state().best_step),
+                               join(result.validation->result.nll)}),
+                  expected);
+      EXPECT_EQ(loop.state().validations, 2);
+      const auto first = std::ranges::find(again.events, "validated 2");
+      EXPECT_EQ(first == again.events.end(), is_known);
+      if (!is_known) {
+        EXPECT_LT(first, std::ranges::find(again.events, "step 3")) << "before the next step";
+      }
+    });
+    EXPECT_TRUE(std::filesystem::exists(second / checkpoint::kValidationName));
+  }
+}
+
+TEST_F(StepLoopTest, DoesNotRecallAValidationOfAnotherTextOrMetric) {
+  config_.train.validate_every = 2;
+  config_.train.max_steps = 2;
+  run_to_its_end([](SmallRun&, StepLoop&, const TrainResult&) {});
+  const auto checkpoint =
+      checkpoint::Checkpoint::open(directory_ / "checkpoints" / checkpoint::step_name(2));
+  const auto recalls = [&](const TrainState& state) {
+    bool out = false;
+    on_one_rank([&](dist::Communicator& group) {
+      out = recall_validation(&checkpoint, config_, data_, state, group, log_).has_value();
+    });
+    return out;
+  };
+  TrainState due;
+  EXPECT_FALSE(recalls(due));
+  due.step = due.validation_due = 2;
+  EXPECT_TRUE(recalls(due));
+  config_.train.best_metric = BestMetric::kBleu;
+  EXPECT_FALSE(recalls(due));
+  config_.train.best_metric = BestMetric::kLoss;
+  data_.valid = data_.train;
+  EXPECT_FALSE(recalls(due));
+  data_ = small_data();
+  EXPECT_TRUE(recalls(due));
+  support::write_text(checkpoint.path() / checkpoint::kValidationName, "{");
+  EXPECT_FALSE(recalls(due));
 }
 
 TEST_F(StepLoopTest, EndsWherePatienceIsAtItsEnd) {
@@ -370,35 +465,66 @@ TEST_F(StepLoopTest, FailsAfterTenSkippedStepsInARow) {
   });
 }
 
-// Sends a signal at the end of a step.
+// Sends a signal at the end of a step, or when a validation begins.
 class Interrupter final : public EventRecorder {
  public:
+  Interrupter(int signal, bool in_validation) : signal_(signal), in_validation_(in_validation) {}
   void step_done(const StepRecord& record) override {
-    if (record.step == 2) std::raise(SIGTERM);
+    if (!in_validation_ && record.step == 2) std::raise(signal_);
   }
+  void state_changed(monitoring::RunState state) override {
+    if (in_validation_ && state == monitoring::RunState::kValidate) std::raise(signal_);
+  }
+  void validated(const ValidationRecord& record) override {
+    std::cerr << join("validated ", record.step, "; ");
+  }
+
+ private:
+  int signal_;
+  bool in_validation_;
 };
 
 using StepLoopDeathTest = StepLoopTest;
 
 // In a process of its own: once asked, a process goes on stopping.
-TEST_F(StepLoopDeathTest, StopsWithItsStepSavedWhenASignalAsksForIt) {
-  const auto train_and_tell = [&] {
-    install_signal_handlers(Stopping::kBetweenSteps);
-    on_one_rank([&](dist::Communicator& group) {
-      Interrupter interrupter;
-      SmallRun run(config_, data_, group, interrupter);
-      StepLoop loop = run.loop();
-      const TrainResult result = loop.run();
-      std::cerr << join(status_of(result.kind), ": ", result.reason, "; step ", loop.state().step,
-                        ", saved ", run.directory->newest_valid().checkpoint->manifest().step,
-                        ", validated: ", result.validation.has_value(), "\n")
-                << std::flush;
-      std::_Exit(exit_code_of(result.kind));
-    });
-  };
+void train_and_tell(const Config& config, const data::PreparedData& data, int signal,
+                    bool in_validation) {
+  install_signal_handlers(Stopping::kBetweenSteps);
+  on_one_rank([&](dist::Communicator& group) {
+    Interrupter interrupter(signal, in_validation);
+    SmallRun run(config, data, group, interrupter);
+    StepLoop loop = run.loop();
+    const TrainResult result = loop.run();
+    std::string saved;
+    for (const checkpoint::CheckpointEntry& entry : run.directory->list())
+      saved += join(" ", entry.step);
+    std::cerr << join(status_of(result.kind), ": ", result.reason, "; step ", loop.state().step,
+                      ", due ", loop.state().validation_due, ", saved", saved, "\n")
+              << std::flush;
+    std::_Exit(exit_code_of(result.kind));
+  });
+}
 
-  EXPECT_EXIT(train_and_tell(), ::testing::ExitedWithCode(75),
-              "interrupted: a signal asked for it; step 2, saved 2, validated: 0");
+TEST_F(StepLoopDeathTest, StopsWithItsStepSavedWhenASignalAsksForIt) {
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGXCPU})
+    EXPECT_EXIT(train_and_tell(config_, data_, signal, false), ::testing::ExitedWithCode(75),
+                "^interrupted: a signal asked for it; step 2, due 0, saved 2\n");
+}
+
+TEST_F(StepLoopDeathTest, StopsInTheMiddleOfAValidation) {
+  config_.train.validate_every = 2;
+  EXPECT_EXIT(train_and_tell(config_, data_, SIGTERM, true), ::testing::ExitedWithCode(75),
+              "^interrupted: a signal asked for it; step 2, due 2, saved 2\n");
+  std::filesystem::remove_all(directory_ / "checkpoints");
+  config_.train.validate_every = 0;  // the closing one
+  EXPECT_EXIT(train_and_tell(config_, data_, SIGTERM, true), ::testing::ExitedWithCode(75),
+              "^interrupted: a signal asked for it; step 4, due 0, saved 4\n");
+}
+
+TEST_F(StepLoopDeathTest, SavesAndGoesOnWhenASignalAsksForThat) {
+  data_.valid.reset();
+  EXPECT_EXIT(train_and_tell(config_, data_, SIGUSR2, false), ::testing::ExitedWithCode(0),
+              "^completed: reached train.max_steps 4; step 4, due 0, saved 4 2\n");
 }
 
 }  // namespace

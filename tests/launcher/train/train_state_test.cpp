@@ -13,16 +13,17 @@ namespace {
 // Every field. A new one must be named here, or this does not compile.
 template <class State>
 auto fields_of(State& state) {
-  auto& [step, next, source_tokens, target_tokens, sentences, skipped, validations,
+  auto& [step, next, source_tokens, target_tokens, sentences, skipped, validation_due, validations,
          validations_without_gain, best_value, best_step, verdict] = state;
   auto& [epoch, batch] = next;
   auto& [verdict_validations, last_step, best_nll, best_nll_step, raised_validations, raised_since,
          nonfinite_steps, nonfinite_step, nonfinite_value, status, verdict_step, value, reference] =
       verdict;
-  return std::tie(step, epoch, batch, source_tokens, target_tokens, sentences, skipped, validations,
-                  validations_without_gain, best_value, best_step, verdict_validations, last_step,
-                  best_nll, best_nll_step, raised_validations, raised_since, nonfinite_steps,
-                  nonfinite_step, nonfinite_value, status, verdict_step, value, reference);
+  return std::tie(step, epoch, batch, source_tokens, target_tokens, sentences, skipped,
+                  validation_due, validations, validations_without_gain, best_value, best_step,
+                  verdict_validations, last_step, best_nll, best_nll_step, raised_validations,
+                  raised_since, nonfinite_steps, nonfinite_step, nonfinite_value, status,
+                  verdict_step, value, reference);
 }
 
 TrainState reloaded(const TrainState& state) {

@@ -151,6 +151,38 @@ TEST_F(TrainingRunTest, MakesUpForAnEndThatWasCutOff) {
   }
 }
 
+// By a kill after the last save, before what a validation found was written, and before the rest.
+TEST_F(TrainingRunTest, MakesUpForAValidationThatWasCutOff) {
+  const Config scheduled = config({"train.max_steps=4", "train.validate_every=2"});
+  const Trained whole = train(scheduled);
+  const nlohmann::json before = result();
+  const fs::path validation =
+      directory_ / "run" / "checkpoints" / checkpoint::step_name(4) / checkpoint::kValidationName;
+  const std::string found = support::read_text(validation);
+  const auto count = [&] {
+    const std::string events = support::read_text(directory_ / "run" / "events.jsonl");
+    int64_t n = 0;
+    for (size_t at = events.find("\"validated\""); at != std::string::npos;
+         at = events.find("\"validated\"", at + 1))
+      ++n;
+    return n;
+  };
+  for (const int ranks : {1, 2}) {
+    const int64_t validations = count();
+    fs::remove(directory_ / "run" / "result.json");
+    (void)train(scheduled, {}, ranks);
+    EXPECT_EQ(count(), validations) << "it is known";
+    EXPECT_EQ(result(), before);
+    fs::remove(directory_ / "run" / "result.json");
+    fs::remove(validation);
+    const Trained again = train(scheduled, {}, ranks);
+    EXPECT_EQ(count(), validations + 1);
+    EXPECT_EQ(again.result.reason, whole.result.reason);
+    EXPECT_EQ(result(), before);
+    EXPECT_EQ(support::read_text(validation), found);
+  }
+}
+
 TEST_F(TrainingRunTest, EndsWhereFewerStepsAreAskedFor) {
   (void)train(config());
 
@@ -184,7 +216,7 @@ TEST_F(TrainingRunTest, ForgetsTheBestOfAnotherMetric) {
   checkpoint::LoadingArchive archive(checkpoint);
   TrainState state;
   state.visit(archive);
-  EXPECT_EQ(state.best_step, 4) << "whatever its BLEU, it is the first";
+  EXPECT_EQ(state.best_step, 3) << "whatever its BLEU, it is the first: it was due at the resume";
   EXPECT_LE(state.best_value, 0) << "negated";
 }
 
@@ -460,9 +492,10 @@ TEST_F(TrainingRunTest, LeavesNoDirectoryWhereAStartIsRefused) {
 TEST_F(TrainingRunTest, IsSteeredByBleuWhereTheConfigSaysSo) {
   (void)train(config({"train.best_metric=bleu", "train.max_steps=2"}));
 
-  const checkpoint::Manifest manifest = checkpoint::open_checkpoint(directory_ / "run").manifest();
-  ASSERT_TRUE(manifest.metric.has_value());
-  EXPECT_EQ(manifest.metric->name, "validation_bleu");
+  const checkpoint::Checkpoint checkpoint = checkpoint::open_checkpoint(directory_ / "run");
+  const auto found = checkpoint::read_validation(checkpoint.path(), checkpoint.manifest());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->metric->name, "validation_bleu");
 }
 
 TEST_F(TrainingRunTest, DoesNotGoOnWithOtherTexts) {

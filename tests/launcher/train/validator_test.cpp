@@ -143,19 +143,50 @@ TEST_F(ValidatorTest, IsNeverDueWhereNothingIsScheduledOrThereIsNoData) {
   });
 }
 
-TEST_F(ValidatorTest, KnowsTheMetricOfTheStepThatWasValidatedAlone) {
+TEST_F(ValidatorTest, RemembersTheLastOne) {
   on(1, [](Validator& validator) {
     EXPECT_FALSE(validator.last().has_value());
-    EXPECT_FALSE(validator.metric(0).has_value());
-
     const double nll = validator.run(7).result.nll;
-
     EXPECT_EQ(validator.last()->step, 7);
-    ASSERT_TRUE(validator.metric(7).has_value());
-    EXPECT_EQ(validator.metric(7)->value, nll);
-    EXPECT_FALSE(validator.metric(6).has_value());
-    EXPECT_FALSE(validator.metric(8).has_value());
+    EXPECT_EQ(validator.last()->result.nll, nll);
+    validator.recall({.step = 9});
+    EXPECT_EQ(validator.last()->step, 9);
   });
+}
+
+// As often on every rank, whatever its share: else ranks would wait for each other indefinitely.
+TEST_F(ValidatorTest, AsksBeforeEveryBatchAndEndsWithWhatIsThrown) {
+  config_.batch.micro_tokens = 16;
+  const auto batches =
+      int64_t(data::evaluation_plan(data_.valid->lengths(), config_.batch.micro_tokens).size());
+  ASSERT_GT(batches, 3) << "three ranks have to ask twice";
+  for (const int ranks : {1, 2, 3})
+    on(ranks, [&](Validator& validator) {
+      int64_t asked = 0;
+      (void)validator.run(1, [&] { ++asked; });
+      EXPECT_EQ(asked, (batches + ranks - 1) / ranks);
+      asked = 0;
+      EXPECT_THROW((void)validator.run(2, [&] { ++asked == 2 ? throw 5 : void(); }), int);
+      EXPECT_EQ(asked, 2);
+      EXPECT_EQ(validator.last()->step, 1);
+    });
+}
+
+TEST(ValidationRecord, IsTheSameAfterItWasLaidBesideACheckpoint) {
+  ValidationRecord record = {.step = 7, .result = {.nll = 0.1, .source_gain = -3.25, .tokens = 11}};
+  record.bleu = 100.0 / 3;
+  const checkpoint::ValidationResult result = result_of(record, "hash");
+  EXPECT_EQ(result.data, "hash");
+  EXPECT_EQ(result.metric->name, "validation_bleu");
+
+  const ValidationRecord back = record_of(result, 7);
+
+  EXPECT_EQ(back.step, 7);
+  EXPECT_EQ(back.result.nll, record.result.nll);
+  EXPECT_EQ(back.result.source_gain, record.result.source_gain);
+  EXPECT_EQ(back.result.tokens, 11);
+  EXPECT_EQ(back.bleu, record.bleu);
+  EXPECT_THROW((void)record_of({}, 7), CheckpointError);
 }
 
 TEST_F(ValidatorTest, FindsTheSameOnAnyNumberOfRanks) {
@@ -259,7 +290,7 @@ TEST_F(ValidatorTest, TranslatesWhereBleuIsAskedFor) {
     on(ranks, [&](Validator& validator) {
       const ValidationRecord& record = validator.run(1);
       ASSERT_TRUE(record.bleu.has_value());
-      EXPECT_EQ(validator.metric(1)->name, "validation_bleu");
+      EXPECT_EQ(metric_of(record)->name, "validation_bleu");
       EXPECT_GT(record.seconds, 0);
     });
 }
