@@ -19,10 +19,11 @@ struct Display {
 constexpr std::string_view kSide[] = {"side"}, kPhase[] = {"phase"}, kReason[] = {"reason"},
                            kWhere[] = {"where"}, kMetric[] = {"metric"}, kRank[] = {"rank"},
                            kBuild[] = {"version", "commit"},
-                           kRun[] = {"run",        "topology",       "model",
-                                     "world_size", "virtual_shards", "precision",
-                                     "device"},
-                           kBlock[] = {"stack", "layer", "block"};
+                           kRun[] = {"name",       "run_id",         "topology",  "model",
+                                     "world_size", "virtual_shards", "precision", "device",
+                                     "seed",       "host",           "job_id",    "attempt",
+                                     "start_time"},
+                           kStatus[] = {"status", "reason"}, kBlock[] = {"stack", "layer", "block"};
 
 constexpr std::string_view kSides[] = {"source", "target"};
 constexpr std::string_view kPhases[] = {"forward",   "backward",   "reduce",
@@ -140,7 +141,9 @@ constexpr std::array<MetricInfo, kFamilies> make_table() {
   gauge(Gauge::kBuildInfo, "fathom_build_info", "none", {Panel::kTable, "Run"},
         "Always 1; the labels tell what runs.", kBuild);
   gauge(Gauge::kRunInfo, "fathom_run_info", "none", {Panel::kTable, "Run"},
-        "Always 1; the labels tell how it runs.", kRun);
+        "Always 1; the labels tell how this attempt runs.", kRun);
+  gauge(Gauge::kRunStatus, "fathom_run_status", "none", {Panel::kTable, "Run"},
+        "1 for how the run stands: running, or how it ended and why.", kStatus);
 
   histogram(Histogram::kStepDuration, "fathom_step_duration_seconds", "seconds",
             {Panel::kHistogram, "Speed"},

@@ -56,7 +56,12 @@ enum class Gauge {
   kArenaBytes,
   kDiskFreeBytes,
   kBuildInfo,  // {version, commit}
-  kRunInfo,    // {run, topology, model, world_size, virtual_shards, precision, device}
+  // {name, run_id, topology, model, world_size, virtual_shards, precision, device, seed, host,
+  // job_id, attempt, start_time}
+  kRunInfo,
+  // {status, reason}: running; completed with max_steps, max_epochs or patience; failed with the
+  // verdict; interrupted with signal; stopped with error. 0 where it no longer holds.
+  kRunStatus,
   kCount,
 };
 

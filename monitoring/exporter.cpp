@@ -95,6 +95,12 @@ std::unique_ptr<prometheus::Exposer> serve(const Endpoint& endpoint) {
       &callbacks);
 }
 
+std::unique_ptr<prometheus::Exposer> serve_if_free(const Endpoint& endpoint) try {
+  return serve(endpoint);
+} catch (const std::exception&) {
+  return nullptr;
+}
+
 }  // namespace
 
 struct Exporter::Server {
@@ -112,27 +118,30 @@ Exporter::Exporter(const Metrics& metrics, const ExporterConfig& config) {
   }
 
   std::unique_ptr<prometheus::Exposer> exposer;
-  try {
-    exposer = serve(*endpoint);
-  } catch (const std::exception& server_error) {
-    std::string cause = bind_error(*endpoint);
-    if (cause.empty()) cause = server_error.what();
-    const std::string wanted = join("monitoring.listen: port ", endpoint->port, " of ",
-                                    endpoint->ip, " could not be opened (", cause, ")");
-    require<IoError>(!config.required, wanted,
-                     "; choose another, or drop monitoring.required to take any free port");
-    endpoint->port = 0;
-    try {
+  if (config.last_port != 0 && !config.required)
+    exposer = serve_if_free({.ip = endpoint->ip, .port = config.last_port});
+  if (!exposer) try {
       exposer = serve(*endpoint);
-    } catch (const std::exception&) {
-      warnings_.push_back(wanted + "; this run serves no metrics");
-      return;
+    } catch (const std::exception& server_error) {
+      std::string cause = bind_error(*endpoint);
+      if (cause.empty()) cause = server_error.what();
+      const std::string wanted = join("monitoring.listen: port ", endpoint->port, " of ",
+                                      endpoint->ip, " could not be opened (", cause, ")");
+      require<IoError>(!config.required, wanted,
+                       "; choose another, or drop monitoring.required to take any free port");
+      endpoint->port = 0;
+      try {
+        exposer = serve(*endpoint);
+      } catch (const std::exception&) {
+        warnings_.push_back(wanted + "; this run serves no metrics");
+        return;
+      }
+      warnings_.push_back(join(wanted, "; serving on port ", exposer->GetListeningPorts().at(0)));
     }
-    warnings_.push_back(join(wanted, "; serving on port ", exposer->GetListeningPorts().at(0)));
-  }
 
   endpoint->port = uint16_t(exposer->GetListeningPorts().at(0));
   address_ = endpoint->text();
+  port_ = endpoint->port;
   if (!endpoint->is_loopback())
     warnings_.push_back(join("monitoring.listen: ", address_,
                              " is open to the network without password and encryption; use "

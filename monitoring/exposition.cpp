@@ -5,6 +5,8 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include "monitoring/json.h"
+
 namespace fathom::monitoring {
 namespace {
 
@@ -60,8 +62,12 @@ std::vector<prometheus::MetricFamily> families_of(const Snapshot& snapshot) {
   return families;
 }
 
-std::string exposition(const Snapshot& snapshot) {
-  return prometheus::TextSerializer().Serialize(families_of(snapshot));
+std::string exposition(const Snapshot& snapshot, const std::map<std::string, std::string>& labels) {
+  std::vector<prometheus::MetricFamily> families = families_of(snapshot);
+  for (prometheus::MetricFamily& family : families)
+    for (prometheus::ClientMetric& metric : family.metric)
+      for (const auto& [name, value] : labels) metric.label.push_back({name, valid_utf8(value)});
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace fathom::monitoring

@@ -119,12 +119,12 @@ std::string Progress::time_left() const {
   return short_duration_text(elapsed / double(done_here) * double(config_.total - done_));
 }
 
-std::string training_text(double loss, double tokens_per_second) {
+std::string training_text(double loss, double learning_rate, double tokens_per_second) {
   const std::string rate =
       tokens_per_second >= 1e6   ? fmt::format("{:.1f}M", tokens_per_second / 1e6)
       : tokens_per_second >= 1e3 ? fmt::format("{:.1f}k", tokens_per_second / 1e3)
                                  : fmt::format("{:.0f}", tokens_per_second);
-  return fmt::format("loss {:.3f}, {} tokens/s", loss, rate);
+  return fmt::format("loss {:.3f}, lr {:.2e}, {} tokens/s", loss, learning_rate, rate);
 }
 
 }  // namespace fathom::monitoring

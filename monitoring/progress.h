@@ -57,7 +57,8 @@ class Progress {
   std::string text_;
 };
 
-// "loss 3.214, 12.3k tokens/s"
-[[nodiscard]] std::string training_text(double loss, double tokens_per_second);
+// "loss 3.214, lr 5.00e-04, 12.3k tokens/s"
+[[nodiscard]] std::string training_text(double loss, double learning_rate,
+                                        double tokens_per_second);
 
 }  // namespace fathom::monitoring

@@ -1,6 +1,6 @@
-// RUN/targets.json: tells Prometheus (file_sd_configs) where to scrape an active run, since the
-// node of a batch job is not known in advance. The file exists as long as the object, so that a run
-// that ended cleanly is not reported as down.
+// Tells Prometheus (file_sd_configs) where to scrape an active run, since the node of a batch job
+// is not known in advance. The file exists as long as the object, so that a run that ended cleanly
+// is not reported as down.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@ namespace fathom::monitoring {
 
 class TargetsFile {
  public:
-  // Writes the file, durably. labels are added to every series of the target (run, job_id); those
-  // with an empty value are omitted. IoError names the path.
+  // Writes the file, durably. labels are added to every series of the target; those with an empty
+  // value are omitted. IoError names the path.
   TargetsFile(std::filesystem::path path, const std::string& address,
               const std::map<std::string, std::string>& labels);
   ~TargetsFile();  // removes it

@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "core/base/error.h"
 #include "launcher/config/load.h"
 #include "launcher/config/resume_rules.h"
 #include "launcher/signals.h"
@@ -21,6 +22,8 @@ CommandOptions add_train(CommandOptions root, TrainCommand& command) {
            "Start anew; a run that is in the directory is moved aside, to RUN.replaced-TIME");
   own.option("--allow-change", command.allow_change,
              "KEY,KEY,...: keys that this resume may change although they change what is learned");
+  own.flag("-q,--quiet", command.is_quiet, "Warnings and errors only");
+  own.flag("-v,--verbose", command.is_verbose, "A line for every step");
   own.flag("--profile", command.options.profile,
            "Print where the time of ten steps goes, op by op; write RUN/trace.json for Perfetto");
   return own;
@@ -49,6 +52,9 @@ int train(const TrainCommand& command, dist::Session& session) {
   RunOptions options = command.options;
   options.allow_change = parse_allowed_changes(command.allow_change);
   options.command = words_of(command);
+  require(!command.is_quiet || !command.is_verbose, "--quiet and --verbose exclude each other");
+  if (command.is_quiet) options.log_level = monitoring::LogLevel::kWarning;
+  if (command.is_verbose) options.log_level = monitoring::LogLevel::kDebug;
   TrainingRun run(config, options, session.world());
   if (const std::optional<TrainResult> end = run.earlier_end()) return exit_code_of(end->kind);
   run.open();
@@ -56,6 +62,7 @@ int train(const TrainCommand& command, dist::Session& session) {
   try {
     const TrainResult result = run.loop().run();
     run.finish(result);
+    run.linger(result);
     return exit_code_of(result.kind);
   } catch (const std::exception& error) {
     const bool has_failed = dynamic_cast<const TrainingError*>(&error) != nullptr;

@@ -14,6 +14,7 @@ struct TrainCommand {
   std::string config;
   std::vector<std::string> overrides;
   std::string allow_change;  // KEY,KEY,...
+  bool is_quiet = false, is_verbose = false;
   RunOptions options;
 };
 

@@ -61,6 +61,7 @@ struct MonitoringConfig {
   int64_t layer_statistics_every = 50;  // steps; 0: off
   Detail detail = Detail::kBlock;
   int64_t max_series = 5000;
+  double linger_seconds = 0;
 };
 
 struct VerdictConfig {

@@ -313,6 +313,10 @@ void add_monitoring_keys(std::vector<Key>& keys) {
              "Served series: those of the whole run, or also those of every block of every layer.");
   monitoring("max_series", &M::max_series, integer(1, 1'000'000), kFreely,
              "Most series that are served; a run that would need more is refused at start.");
+  monitoring("linger_seconds", &M::linger_seconds, number({.low = 0, .high = 3600}), kFreely,
+             "Seconds for which a run that has completed or failed goes on serving its metrics, so "
+             "that a scrape sees the end. A signal ends it; a run that a signal has stopped does "
+             "not linger.");
 }
 
 void add_verdict_keys(std::vector<Key>& keys) {

@@ -7,13 +7,14 @@ namespace {
 
 constexpr int64_t kMostSkippedInARow = 10;  // non-finite updates, then the run has failed
 
-std::string completion(const TrainConfig& c, const TrainState& state) {
+TrainResult completion(const TrainConfig& c, const TrainState& state) {
   if (c.max_steps > 0 && state.step >= c.max_steps)
-    return join("reached train.max_steps ", c.max_steps);
+    return {.reason = join("reached train.max_steps ", c.max_steps), .cause = "max_steps"};
   if (c.max_epochs > 0 && state.next.epoch >= c.max_epochs)
-    return join("reached train.max_epochs ", c.max_epochs);
-  return join("no better validation for ", c.patience, " in a row (train.patience); best at step ",
-              state.best_step);
+    return {.reason = join("reached train.max_epochs ", c.max_epochs), .cause = "max_epochs"};
+  return {.reason = join("no better validation for ", c.patience,
+                         " in a row (train.patience); best at step ", state.best_step),
+          .cause = "patience"};
 }
 
 std::string remedy(const score::Verdict& verdict) {
@@ -25,8 +26,8 @@ std::string remedy(const score::Verdict& verdict) {
     case score::VerdictStatus::kRelapse:
       return " To go on, run the same command with verdict.action=report.";
     case score::VerdictStatus::kNan:
-      return " Start anew (--overwrite), or go on from an earlier checkpoint (--resume PATH), with a "
-             "lower optimizer.learning_rate or with optimizer.clip_norm (--allow-change).";
+      return " Start anew (--overwrite), or go on from an earlier checkpoint (--resume PATH), with "
+             "a lower optimizer.learning_rate or with optimizer.clip_norm (--allow-change).";
     case score::VerdictStatus::kDegenerate:
     case score::VerdictStatus::kOk:
       break;
@@ -76,10 +77,12 @@ TrainResult result_of(const Config& config, const TrainState& state,
                       const score::Verdict& verdict) {
   const bool is_ok = verdict.status == score::VerdictStatus::kOk;
   if (!is_ok && ends_run(config, verdict))
-    return {.kind = StopKind::kFailed, .reason = describe(verdict) + remedy(verdict)};
-  return {.kind = StopKind::kCompleted,
-          .reason = completion(config.train, state),
-          .verdict = is_ok ? "" : describe(verdict)};
+    return {.kind = StopKind::kFailed,
+            .reason = describe(verdict) + remedy(verdict),
+            .cause = to_string(verdict.status)};
+  TrainResult result = completion(config.train, state);
+  if (!is_ok) result.verdict = describe(verdict);
+  return result;
 }
 
 score::VerdictMonitor make_verdict(const Config& config, const data::PreparedData& data,

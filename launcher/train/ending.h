@@ -16,6 +16,7 @@ enum class StopKind { kCompleted, kSignalled, kFailed };
 struct TrainResult {
   StopKind kind = StopKind::kCompleted;
   std::string reason = {};                          // why it ended, one sentence
+  std::string cause = {};                           // as in RunEnd
   std::optional<ValidationRecord> validation = {};  // the last one
   std::string verdict = {};  // on a run that went on in spite of it (verdict.action: report)
 };

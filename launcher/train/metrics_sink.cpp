@@ -23,17 +23,18 @@ monitoring::LabelValues labels_of(const topology::BlockContext& block) {
 
 }  // namespace
 
-MetricsSink::MetricsSink(const Config& config, int ranks)
-    : run_(config.run.directory),
+MetricsSink::MetricsSink(const Config& config)
+    : config_(config),
       has_blocks_(config.monitoring.detail == Detail::kBlock),
       metrics_(config.monitoring.max_series, metric_catalogue()) {
   metrics_.set(Gauge::kBuildInfo, {version(), commit()}, 1);
-  metrics_.set(Gauge::kRunInfo, run_info(config, ranks), 1);
   metrics_.set(Gauge::kTargetSteps, double(config.train.max_steps));
   metrics_.publish();
 }
 
 void MetricsSink::started(const RunStart& start) {
+  metrics_.set(Gauge::kRunInfo, run_info(config_, start, wall_seconds()), 1);
+  set_status("running", "");
   metrics_.set(Gauge::kStep, double(start.step));
   metrics_.set(Gauge::kPreviousSteps, double(start.step));
   metrics_.set(Gauge::kLostSteps, double(start.lost_steps));
@@ -120,7 +121,7 @@ void MetricsSink::saved(const SaveRecord& r) {
   metrics_.observe(Histogram::kCheckpointDuration, r.seconds);
   metrics_.increment(Counter::kPhaseSeconds, {"checkpoint"}, r.wait_seconds);
   std::error_code ignored;
-  const auto space = std::filesystem::space(run_, ignored);
+  const auto space = std::filesystem::space(config_.run.directory, ignored);
   if (!ignored) metrics_.set(Gauge::kDiskFreeBytes, double(space.available));
   metrics_.publish();
 }
@@ -130,7 +131,14 @@ void MetricsSink::save_failed(int64_t /*step*/, const std::string& /*reason*/) {
   metrics_.publish();
 }
 
-void MetricsSink::finished(const RunEnd& /*end*/) {
+void MetricsSink::set_status(const std::string& status, const std::string& reason) {
+  if (!status_.empty()) metrics_.set(Gauge::kRunStatus, status_, 0);
+  status_ = {status, reason};
+  metrics_.set(Gauge::kRunStatus, status_, 1);
+}
+
+void MetricsSink::finished(const RunEnd& end) {
+  set_status(end.status, end.cause);
   state_changed(monitoring::RunState::kFinished);
 }
 

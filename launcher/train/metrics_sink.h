@@ -13,7 +13,8 @@ namespace fathom::launcher {
 
 class MetricsSink final : public RunObserver {
  public:
-  MetricsSink(const Config& config, int ranks);
+  // `config` outlives it.
+  explicit MetricsSink(const Config& config);
 
   [[nodiscard]] const monitoring::Metrics& metrics() const { return metrics_; }
 
@@ -31,9 +32,12 @@ class MetricsSink final : public RunObserver {
  private:
   void set_ranks(const std::vector<RankWork>& ranks);
 
-  std::filesystem::path run_;
+  void set_status(const std::string& status, const std::string& reason);
+
+  const Config& config_;
   bool has_blocks_;  // monitoring.detail: block
   monitoring::Metrics metrics_;
+  monitoring::LabelValues status_;
 };
 
 }  // namespace fathom::launcher

@@ -3,9 +3,15 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 
 namespace fathom::launcher {
+namespace {
+
+constexpr double kSecondsBetweenNotes = 10;
+
+}  // namespace
 
 ProgressSink::ProgressSink(std::ostream& out, monitoring::ProgressConfig config,
                            monitoring::Log& log)
@@ -16,7 +22,15 @@ ProgressSink::ProgressSink(std::ostream& out, monitoring::ProgressConfig config,
 ProgressSink::~ProgressSink() { log_.before_line({}); }
 
 void ProgressSink::step_done(const StepRecord& r) {
-  progress_.update(r.step, monitoring::training_text(r.loss, r.tokens_per_second()));
+  const std::string text =
+      monitoring::training_text(r.loss, r.learning_rate, r.tokens_per_second());
+  const std::string line = join("step ", r.step, ": ", text);
+  log_.debug(line);
+  if (log_.shows(monitoring::LogLevel::kDebug)) return;
+  if (log_.shows(monitoring::LogLevel::kInfo)) progress_.update(r.step, text);
+  if (monotonic_seconds() - noted_at_ < kSecondsBetweenNotes) return;
+  noted_at_ = monotonic_seconds();
+  log_.note(line);
 }
 
 void ProgressSink::validated(const ValidationRecord& r) {
@@ -33,6 +47,7 @@ void ProgressSink::judged(int64_t step, const std::string& verdict) {
 }
 
 void ProgressSink::saved(const SaveRecord& r) {
+  log_.info(join("saved step ", r.step, ", ", r.path));
   for (const std::string& warning : r.warnings) log_.warn(warning);
   for (const std::string& path : r.set_aside)
     log_.info("set aside, since this run goes on from before it: " + path);

@@ -26,6 +26,7 @@ class ProgressSink final : public RunObserver {
 
  private:
   monitoring::Log& log_;
+  double noted_at_ = 0;  // the last step that went to the log's file, monotonic seconds
   monitoring::Progress progress_;
 };
 

@@ -23,7 +23,7 @@ NewRunFiles::NewRunFiles(const fs::path& run, fs::path aside)
     : run_(run), aside_(std::move(aside)) {
   for (const char* name : {".lock", ".owner", "config.yaml", "start.json", "tokenizer.model",
                            "metrics.jsonl", "layers.jsonl", "events.jsonl", "result.json",
-                           "targets.json", checkpoint::kCheckpointsName})
+                           "targets.json", "metrics.prom", ".port", checkpoint::kCheckpointsName})
     if (!is_there(run / name)) made_.push_back(run / name);
   if (!aside_.empty()) made_.push_back(run);
   for (fs::path path = fs::absolute(run).lexically_normal(); !is_there(path);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "launcher/config/config.h"
+#include "launcher/train/run_records.h"
 #include "monitoring/metrics.h"
 
 namespace fathom::launcher {
 
-// Its label values.
-[[nodiscard]] monitoring::LabelValues run_info(const Config& config, int ranks);
+// Its label values. `start_seconds`: Unix time.
+[[nodiscard]] monitoring::LabelValues run_info(const Config& config, const RunStart& start,
+                                               double start_seconds);
 
 }  // namespace fathom::launcher

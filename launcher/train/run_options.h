@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "monitoring/log.h"
+
 namespace fathom::launcher {
 
 // What a start of `fathom train` asks for beyond its config.
@@ -12,7 +14,9 @@ struct RunOptions {
   std::string init_from = {};                  // a checkpoint whose weights start a new run
   bool overwrite = false;                      // a run that is there is moved aside
   std::vector<std::string> allow_change = {};  // keys that a resume may change, see resume_rules.h
-  bool profile = false;                        // a table of ops and RUN/trace.json, of a few steps
+  // Of what stderr gets. kWarning: also no progress, and no last line of a run that completes.
+  monitoring::LogLevel log_level = monitoring::LogLevel::kInfo;
+  bool profile = false;  // a table of ops and RUN/trace.json, of a few steps
 };
 
 // Whether this value of `resume` is a path.

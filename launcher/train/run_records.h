@@ -66,6 +66,7 @@ struct SaveRecord {
 struct RunEnd {
   std::string status;  // completed, interrupted, failed, stopped
   std::string reason;  // one sentence
+  std::string cause;   // one word: max_steps, max_epochs, patience, a verdict, signal, error
   int64_t step = 0;
   std::optional<Validation> validation;  // the last one
   std::string verdict = {};              // that did not end it; empty: none

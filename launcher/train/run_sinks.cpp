@@ -9,14 +9,16 @@
 #include "launcher/train/progress_sink.h"
 #include "launcher/train/result_sink.h"
 #include "launcher/train/start_sink.h"
+#include "launcher/train/textfile_sink.h"
 
 namespace fathom::launcher {
 
 struct RunSinks::Sinks {
   Sinks(const Config& config, const StartRecord& record, int64_t resumed_from, bool is_branch,
-        int ranks, monitoring::Log& log)
-      : metrics(config, ranks),
+        monitoring::Log& log)
+      : metrics(config),
         server(config, metrics.metrics(), log),
+        textfile(config.run.directory, config.run.name, metrics.metrics(), log),
         result(config.run.directory),
         history(config.run.directory, resumed_from, is_branch),
         start(config.run.directory, record),
@@ -27,6 +29,7 @@ struct RunSinks::Sinks {
 
   MetricsSink metrics;
   MetricsServer server;  // first: a port that is required and taken leaves the files as they are
+  TextfileSink textfile;
   ResultSink result;
   HistorySink history;
   StartSink start;
@@ -34,10 +37,11 @@ struct RunSinks::Sinks {
 };
 
 RunSinks::RunSinks(const Config& config, const StartRecord& start, int64_t resumed_from,
-                   bool is_branch, int rank, int ranks, monitoring::Log& log) {
+                   bool is_branch, int rank, monitoring::Log& log) {
   if (rank != 0) return;
-  sinks_ = std::make_unique<Sinks>(config, start, resumed_from, is_branch, ranks, log);
+  sinks_ = std::make_unique<Sinks>(config, start, resumed_from, is_branch, log);
   observers_.add(sinks_->metrics);
+  observers_.add(sinks_->textfile);
   observers_.add(sinks_->history);
   observers_.add(sinks_->start);
   observers_.add(sinks_->progress);

@@ -13,10 +13,10 @@ namespace fathom::launcher {
 
 class RunSinks {
  public:
-  // On rank 0 the run directory exists and is locked. `resumed_from`: a step, -1 for a new run.
-  // `is_branch`: later steps may be on record, which count until the first save.
+  // On rank 0 the run directory exists and is locked. `config` outlives it. `resumed_from`: a step,
+  // -1 for a new run. `is_branch`: later steps may be on record, which count until the first save.
   RunSinks(const Config& config, const StartRecord& start, int64_t resumed_from, bool is_branch,
-           int rank, int ranks, monitoring::Log& log);
+           int rank, monitoring::Log& log);
   ~RunSinks();
   RunSinks(const RunSinks&) = delete;
   RunSinks& operator=(const RunSinks&) = delete;

@@ -22,7 +22,7 @@ double peak_of_all(dist::Communicator& group, Device& device, DType dtype) {
 struct StopRequested {};
 
 TrainResult stopped_by_signal() {
-  return {.kind = StopKind::kSignalled, .reason = "a signal asked for it"};
+  return {.kind = StopKind::kSignalled, .reason = "a signal asked for it", .cause = "signal"};
 }
 
 }  // namespace

@@ -4,11 +4,14 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 #include <utility>
 
+#include "launcher/config/show.h"
 #include "launcher/cores.h"
 #include "launcher/devices.h"
 #include "launcher/provenance.h"
+#include "launcher/signals.h"
 #include "launcher/train/agreement.h"
 #include "launcher/train/profile_model.h"
 #include "launcher/train/recall_validation.h"
@@ -63,7 +66,7 @@ RunStart start_of(const Config& config, const Resume& resume, const data::Prepar
 TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communicator& group)
     : group_(group),
       options_(options),
-      log_({.level = monitoring::LogLevel::kInfo, .rank = group.rank(), .size = group.size()}),
+      log_({.level = options.log_level, .rank = group.rank(), .size = group.size()}),
       config_(for_these_ranks(std::move(config), group.size())),
       watchdog_(make_watchdog(config_, group)),
       set_up_(std::in_place, watchdog_, "set-up", section_limit(config_, std::chrono::hours(6))),
@@ -158,12 +161,13 @@ void TrainingRun::open() {
   const RunStart start =
       start_of(config_, resume_, data_, options_.init_from, state_.step, group_.size());
   sinks_.emplace(config_, resume_.start, resume_.resumes ? state_.step : -1, resume_.is_branch,
-                 group_.rank(), group_.size(), log_);
+                 group_.rank(), log_);
   if (group_.rank() == 0) {  // the address that is served was the last thing to refuse the run
     begin_start(resume_, directory_, config_);
     write_config(config_);
     write_tokenizer(config_, data_);
     directory_.new_files->keep();
+    log_.also_to(std::filesystem::path(config_.run.directory) / "log.txt");
   }
   sinks_->observer().started(start);
   log_start(start);
@@ -176,6 +180,11 @@ void TrainingRun::open() {
 }
 
 void TrainingRun::log_start(const RunStart& start) const {
+  log_.info("run directory: " + std::filesystem::absolute(config_.run.directory).string());
+  std::string changed;
+  for (const Difference& d : differences(Config(), config_))
+    changed += join(changed.empty() ? "" : ", ", d.key, " ", d.new_value);
+  log_.note("other than the defaults: " + changed);
   log_.info(join(config_.model.topology, ": ", model_->parameters().all().size(), " tensors, ",
                  model_->parameters().size(), " parameters; ", data_.train.size(),
                  " training pairs, ", data_.train.target_tokens(),
@@ -238,6 +247,7 @@ void TrainingRun::finish(const TrainResult& result) {
   if (profiler_) profiler_->finish(std::cerr);
   RunEnd end = {.status = status_of(result.kind),
                 .reason = result.reason,
+                .cause = result.cause,
                 .step = loop_->state().step,
                 .validation = {},
                 .verdict = result.verdict};
@@ -247,23 +257,38 @@ void TrainingRun::finish(const TrainResult& result) {
 }
 
 void TrainingRun::abandon(const std::string& status, const std::string& reason) {
+  log_.note(reason);
   try {
     if (directory_.lock && directory_.lock->is_owner())
-      sinks_->observer().finished(
-          {.status = status, .reason = reason, .step = loop_->state().step, .validation = {}});
+      sinks_->observer().finished({.status = status,
+                                   .reason = reason,
+                                   .cause = "error",
+                                   .step = loop_->state().step,
+                                   .validation = {}});
   } catch (const Error&) {
     // The disk may be what failed; the error that ends the run is the first one.
   }
+}
+
+void TrainingRun::linger(const TrainResult& result) {
+  const std::chrono::duration<double> seconds(config_.monitoring.linger_seconds);
+  if (result.kind == StopKind::kSignalled || config_.monitoring.listen == "off") return;
+  const dist::Watchdog::Section section(watchdog_, "lingering", seconds + std::chrono::minutes(1));
+  const auto end = std::chrono::steady_clock::now() + seconds;
+  while (std::chrono::steady_clock::now() < end && requested_stop() == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 void TrainingRun::log_result(const TrainResult& result) const {
   if (group_.rank() != 0) return;
   const int64_t step = loop_ ? loop_->state().step : state_.step;
   const bool is_interrupted = result.kind == StopKind::kSignalled;
-  std::cerr << join("fathom train: ", status_of(result.kind), " at step ", step, ": ",
-                    result.reason, is_interrupted ? "; saved, run the same command to go on" : "",
-                    "\n")
-            << std::flush;
+  const std::string line =
+      join("fathom train: ", status_of(result.kind), " at step ", step, ": ", result.reason,
+           is_interrupted ? "; saved, run the same command to go on" : "");
+  log_.note(line);
+  if (result.kind == StopKind::kCompleted && !log_.shows(monitoring::LogLevel::kInfo)) return;
+  std::cerr << line + "\n" << std::flush;
 }
 
 }  // namespace fathom::launcher

@@ -39,6 +39,9 @@ class TrainingRun {
   // An error has ended the run. Says so in result.json, if that can be written and is still ours.
   // `status`: failed or stopped.
   void abandon(const std::string& status, const std::string& reason);
+  // Goes on serving its metrics for monitoring.linger_seconds, so that Prometheus sees how the run
+  // ended. Not after a signal, and a signal ends it.
+  void linger(const TrainResult& result);
   // "fathom train: completed at step 5: ..." on rank 0's stderr.
   void log_result(const TrainResult& result) const;
 

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/temporary_directory.h"
+
 namespace fathom::monitoring {
 namespace {
 
@@ -35,6 +37,45 @@ TEST(Log, NamesTheRankWhenThereAreSeveral) {
 TEST(Log, OtherRanksPrintWarningsAndErrorsOnly) {
   EXPECT_THAT(everything({.level = LogLevel::kDebug, .rank = 3, .size = 4}),
               MatchesRegex("[0-9:]+ rank 3/4 warning: w\n[0-9:]+ rank 3/4 error: e\n"));
+}
+
+TEST(Log, IsAlsoInAFileWithWhatWasSaidBefore) {
+  const support::TemporaryDirectory directory;
+  for (int start = 0; start < 2; ++start) {
+    std::ostringstream out;
+    Log log({.level = LogLevel::kWarning}, out);
+    log.debug("d");
+    log.info("before");
+    log.also_to(directory / "log.txt");
+    log.warn("after");
+    log.note("of the file alone");
+    EXPECT_THAT(out.str(), MatchesRegex("[0-9:]+ warning: after\n"));
+  }
+  constexpr const char* kOnce =
+      "[0-9]+-[0-9-]+ [0-9:]+ info: before\n"
+      "[0-9: -]+ warning: after\n"
+      "[0-9: -]+ info: of the file alone\n";
+  EXPECT_THAT(support::read_text(directory / "log.txt"), MatchesRegex(std::string(kOnce) + kOnce));
+}
+
+TEST(Log, OfAnotherRankIsInNoFile) {
+  const support::TemporaryDirectory directory;
+  std::ostringstream out;
+  Log log({.rank = 1, .size = 2}, out);
+  log.warn("before");
+  log.also_to(directory / "log.txt");
+  log.warn("after");
+  EXPECT_FALSE(std::filesystem::exists(directory / "log.txt"));
+}
+
+TEST(Log, GoesOnWhereItsFileCannotBeOpened) {
+  const support::TemporaryDirectory directory;
+  std::ostringstream out;
+  Log log({}, out);
+  std::filesystem::create_directory(directory / "log.txt");
+  log.also_to(directory / "log.txt");
+  log.info("after");
+  EXPECT_THAT(out.str(), MatchesRegex("[0-9:]+ warning: log: .*log.txt.*\n[0-9:]+ info: after\n"));
 }
 
 TEST(Log, TextIsNotAFormat) {

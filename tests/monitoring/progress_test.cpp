@@ -38,11 +38,11 @@ TEST(Progress, TerminalShowsABarTextAndTimeLeft) {
   Progress progress(screen.out, screen.config(/*is_terminal=*/true));
   screen.now += 10;
 
-  progress.update(50, training_text(3.2144, 12345));
+  progress.update(50, training_text(3.2144, 5e-4, 12345));
 
   EXPECT_EQ(
       screen.out.str(),
-      "\rtrain 50/200 [#####-----------------] 25%  loss 3.214, 12.3k tokens/s  30s left\033[K");
+      "\rtrain 50/200 [##-------] 25%  loss 3.214, lr 5.00e-04, 12.3k tokens/s  30s left\033[K");
 }
 
 TEST(Progress, TerminalLineNeverFillsTheWidth) {
@@ -50,7 +50,7 @@ TEST(Progress, TerminalLineNeverFillsTheWidth) {
     Screen screen;
     Progress progress(screen.out, screen.config(/*is_terminal=*/true, columns));
     screen.now += 10;
-    progress.update(50, training_text(3.2144, 12345));
+    progress.update(50, training_text(3.2144, 5e-4, 12345));
 
     const std::string text = screen.out.str();
     const size_t drawn = text.size() - std::string("\r\033[K").size();
@@ -172,8 +172,8 @@ TEST(Progress, StderrOfATestIsNotTakenForATerminalWithoutTerm) {
 }
 
 TEST(Progress, TrainingTextScalesTheRate) {
-  EXPECT_EQ(training_text(1, 999), "loss 1.000, 999 tokens/s");
-  EXPECT_EQ(training_text(1, 2.5e6), "loss 1.000, 2.5M tokens/s");
+  EXPECT_EQ(training_text(1, 0.25, 999), "loss 1.000, lr 2.50e-01, 999 tokens/s");
+  EXPECT_EQ(training_text(1, 0.25, 2.5e6), "loss 1.000, lr 2.50e-01, 2.5M tokens/s");
 }
 
 }  // namespace

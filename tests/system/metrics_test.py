@@ -5,10 +5,12 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 import fathom
@@ -240,6 +242,130 @@ class Metrics(fathom.TestCase):
         self.assertGreater(scrape.value("steps_total"), 0)
         self.stop(process)
         self.assertGreater(len(run.layers()), 0)
+
+
+@unittest.skipUnless(shutil.which("prometheus"), "needs prometheus (a Debian package)")
+class Prometheus(fathom.TestCase):
+    """A real Prometheus that finds the runs of a folder by one glob."""
+    KEYS = ("monitoring.listen=127.0.0.1:0", "train.validate_every=0", "checkpoint.every_steps=100")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        home = cls.directory / "prometheus"
+        home.mkdir()
+        (home / "prometheus.yml").write_text(f"""
+global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
+scrape_configs:
+- job_name: fathom
+  file_sd_configs:
+  - files: ['{cls.directory}/runs/.targets/*.json']
+    refresh_interval: 200ms
+""", encoding="utf-8")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            cls.address = f"127.0.0.1:{free.getsockname()[1]}"
+        cls.server = subprocess.Popen(
+            ["prometheus", f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/db",
+             f"--web.listen-address={cls.address}"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        cls.addClassCleanup(cls.server.wait)
+        cls.addClassCleanup(cls.server.kill)
+        fathom.wait_until(cls.is_ready, "a Prometheus that answers")
+
+    @classmethod
+    def is_ready(cls):
+        try:
+            with urllib.request.urlopen(f"http://{cls.address}/-/ready", timeout=5):
+                return True
+        except OSError:
+            return False
+
+    def query(self, text):
+        """Label sets and values."""
+        words = urllib.parse.urlencode({"query": text})
+        with urllib.request.urlopen(f"http://{self.address}/api/v1/query?{words}",
+                                    timeout=20) as answer:
+            result = json.load(answer)["data"]["result"]
+        return [(one["metric"], float(one["value"][1])) for one in result]
+
+    def value(self, text):
+        """Of the only series, None without one."""
+        result = self.query(text)
+        self.assertLessEqual(len(result), 1, f"{text}: {result}")
+        return result[0][1] if result else None
+
+    def has_scraped(self, name, step):
+        return (self.value(f'max_over_time(fathom_step{{run="{name}"}}[1h])') or 0) >= step
+
+    def begin(self, name, *words, **options):
+        run = self.run_directory(name)
+        return run, self.start_training(run, f"run.name={name}", *self.KEYS, *words, **options)
+
+    def test_two_runs_are_told_apart_over_a_crash_and_a_move(self):
+        slow = ("train.max_steps=1000000", "batch.tokens=3000", "batch.micro_tokens=1000",
+                "checkpoint.every_steps=30")
+        _, other = self.begin("other", *slow)
+        run, process = self.begin("crashes", *slow)
+        fathom.wait_until(lambda: self.has_scraped("crashes", 100), "scraped")
+        fathom.wait_until(lambda: self.has_scraped("other", 50), "scraped")
+        process.kill()
+        process.wait()
+        died_at = self.value('max_over_time(fathom_step{run="crashes"}[1h])')
+        # Elsewhere, in another number of ranks: the series goes on.
+        moved = fathom.Run(run.path.with_name("elsewhere"))
+        run.path.rename(moved.path)
+        process = self.start_training(moved, "run.name=crashes", *self.KEYS, *slow, ranks=2)
+        fathom.wait_until(lambda: self.has_scraped("crashes", died_at + 50), "scraped")
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(fathom.finish(process).code, 75)
+        resumed_at = moved.events("resumed")[0]["step"]
+        last = self.value('last_over_time(fathom_step{run="crashes"}[1h])')
+        first = self.value('min_over_time(fathom_step{run="crashes"}[1h])')
+        done = died_at - first + last - resumed_at
+        counted = self.value('increase(fathom_steps_total{run="crashes"}[1h])')
+        self.assertTrue(0.8 * done < counted < 1.2 * done, (counted, done, died_at, resumed_at))
+        # Of the whole run: without what the crash has cost.
+        lost = self.value('last_over_time(fathom_lost_steps{run="crashes"}[1h])')
+        self.assertGreaterEqual(lost, died_at - resumed_at)
+        self.assertEqual(self.value('last_over_time(fathom_attempt{run="crashes"}[1h])'), 2)
+        [(labels, _)] = self.query('count_over_time(fathom_step{run="crashes"}[1h])')
+        self.assertEqual(labels, {"run": "crashes", "instance": "crashes", "job": "fathom"})
+        both = self.query('count_over_time(fathom_step{run=~"crashes|other"}[1h])')
+        self.assertEqual({labels["run"] for labels, _ in both}, {"crashes", "other"})
+        info = self.query('last_over_time(fathom_run_info{run="crashes"}[1h])')
+        self.assertEqual({labels["attempt"] for labels, _ in info}, {"1", "2"})
+        self.assertEqual(len({labels["run_id"] for labels, _ in info}), 1)
+        self.assertFalse(any("exported_run" in labels for labels, _ in info))
+        other.send_signal(signal.SIGUSR1)
+        self.assertEqual(fathom.finish(other).code, 75)
+
+    def test_the_end_of_a_run_is_seen(self):
+        status = 'max_over_time(fathom_run_status{run="ends",status="completed"}[1h])'
+        run, process = self.begin("ends", "train.max_steps=40", "monitoring.linger_seconds=300")
+        fathom.wait_until(lambda: self.value(status) == 1, "seen as completed")
+        self.assertEqual(self.value('last_over_time(fathom_step{run="ends"}[1h])'), 40)
+        self.assertEqual(run.result()["status"], "completed")
+        self.assertIsNone(process.poll(), "it lingers")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(fathom.finish(process).code, 0)
+
+    def test_a_stopped_run_does_not_linger(self):
+        run, process = self.begin("stops", "train.max_steps=1000000",
+                                  "monitoring.linger_seconds=300", ranks=2)
+        self.wait_for_step(run, 3, process)
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(fathom.finish(process).code, 75)
+
+    def test_the_file_for_a_collector_says_how_it_ended(self):
+        run = self.run_directory("file")
+        self.train(run, "run.name=file", "monitoring.listen=off", "train.max_steps=5")
+        text = (run.path / "metrics.prom").read_text(encoding="utf-8")
+        self.assertIn('fathom_run_status{status="completed",reason="max_steps",run="file"} 1', text)
+        self.assertIn('fathom_step{run="file"} 5\n', text)
+        check = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                               capture_output=True, check=False)
+        self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""))
 
 
 class Profile(fathom.TestCase):

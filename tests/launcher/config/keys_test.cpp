@@ -96,6 +96,7 @@ const std::map<std::string, Row> kRows = {
     {"monitoring.layer_statistics_every", {"0", "-1"}},
     {"monitoring.detail", {"run", "layer"}},
     {"monitoring.max_series", {"1", "0"}},
+    {"monitoring.linger_seconds", {"20", "-1"}},
     {"verdict.after", {"9", "-1"}},
     {"verdict.action", {"report", "warn"}},
 };

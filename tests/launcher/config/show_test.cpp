@@ -103,6 +103,7 @@ monitoring:
   layer_statistics_every: 5
   detail: run
   max_series: 10
+  linger_seconds: 20
 verdict:
   after: 9
   action: report
@@ -186,6 +187,7 @@ TEST(Show, FieldsAreTheOnesThatTheKeysName) {
   EXPECT_EQ(c.monitoring.layer_statistics_every, 5);
   EXPECT_EQ(c.monitoring.detail, Detail::kRun);
   EXPECT_EQ(c.monitoring.max_series, 10);
+  EXPECT_EQ(c.monitoring.linger_seconds, 20);
   EXPECT_EQ(c.verdict.after, 9);
   EXPECT_EQ(c.verdict.action, VerdictAction::kReport);
 }

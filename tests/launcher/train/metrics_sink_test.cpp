@@ -49,7 +49,8 @@ class MetricsSinkTest : public ::testing::Test {
 
 // No entry of the catalogue that nothing sets.
 TEST_F(MetricsSinkTest, SetsEveryMetricOfTheCatalogue) {
-  MetricsSink sink(config(), 2);
+  const Config c = config();
+  MetricsSink sink(c);
 
   send_all_events(sink);
 
@@ -65,7 +66,8 @@ TEST_F(MetricsSinkTest, SetsEveryMetricOfTheCatalogue) {
 }
 
 TEST_F(MetricsSinkTest, ServesAStep) {
-  MetricsSink sink(config(), 2);
+  const Config c = config();
+  MetricsSink sink(c);
 
   sink.step_done(sample_step());
 
@@ -77,13 +79,27 @@ TEST_F(MetricsSinkTest, ServesAStep) {
   EXPECT_THAT(text, HasSubstr("fathom_rank_step_lag_seconds{rank=\"1\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("fathom_rank_relative_performance_ratio{rank=\"1\"} 0.5\n"));
   EXPECT_THAT(text, HasSubstr("fathom_skipped_steps_total{reason=\"nonfinite\"} 0\n"));
-  EXPECT_THAT(text,
-              HasSubstr("{run=\"small\",topology=\"residual\",model=\"E3D2\",world_size=\"2\","
-                        "virtual_shards=\"8\",precision=\"fp32\",device=\"cpu\"} 1\n"));
+}
+
+TEST_F(MetricsSinkTest, ServesHowTheRunStands) {
+  const Config c = config();
+  MetricsSink sink(c);
+
+  sink.started(sample_start());
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_run_info{name=\"small\",run_id=\""));
+  EXPECT_THAT(served(sink), HasSubstr("\nfathom_run_status{status=\"running\",reason=\"\"} 1\n"));
+
+  RunEnd end = sample_end();
+  end.status = "failed";
+  end.cause = "plateau";
+  sink.finished(end);
+  EXPECT_THAT(served(sink), HasSubstr("{status=\"running\",reason=\"\"} 0\n"));
+  EXPECT_THAT(served(sink), HasSubstr("{status=\"failed\",reason=\"plateau\"} 1\n"));
 }
 
 TEST_F(MetricsSinkTest, SaysWhereASkippedStepWasNotFinite) {
-  MetricsSink sink(config(), 2);
+  const Config c = config();
+  MetricsSink sink(c);
   StepRecord record = skipped_step();
 
   sink.step_done(record);
@@ -96,7 +112,8 @@ TEST_F(MetricsSinkTest, SaysWhereASkippedStepWasNotFinite) {
 }
 
 TEST_F(MetricsSinkTest, LeavesOutWhatAValidationDoesNotHave) {
-  MetricsSink sink(config(), 2);
+  const Config c = config();
+  MetricsSink sink(c);
   ValidationRecord record = sample_validation();
   record.bleu.reset();
   record.result.source_gain = std::nan("");
@@ -109,7 +126,8 @@ TEST_F(MetricsSinkTest, LeavesOutWhatAValidationDoesNotHave) {
 }
 
 TEST_F(MetricsSinkTest, ServesEveryRowOfTheLayerTable) {
-  MetricsSink sink(config(), 2);
+  const Config c = config();
+  MetricsSink sink(c);
 
   sink.layers_measured(7, sample_layers());
   sink.step_done(sample_step());
@@ -122,7 +140,8 @@ TEST_F(MetricsSinkTest, ServesEveryRowOfTheLayerTable) {
 }
 
 TEST_F(MetricsSinkTest, ServesNothingOfLayersWithDetailRun) {
-  MetricsSink sink(config(Detail::kRun), 2);
+  const Config c = config(Detail::kRun);
+  MetricsSink sink(c);
 
   send_all_events(sink);
 
@@ -133,7 +152,7 @@ TEST_F(MetricsSinkTest, ServesNothingOfLayersWithDetailRun) {
 TEST_F(MetricsSinkTest, CountsFromZeroAndTellsWhereTheRunIsInGauges) {
   Config c = config();
   c.train.max_steps = 900;
-  MetricsSink sink(c, 2);
+  MetricsSink sink(c);
   RunStart resume = sample_start();
   resume.is_resumed = true;
   resume.step = 500;

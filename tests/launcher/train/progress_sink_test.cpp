@@ -35,7 +35,17 @@ TEST_F(ProgressSinkTest, ShowsLossAndSpeedOfAStep) {
   sink.step_done(sample_step());
   sink.finished(sample_end());
 
-  EXPECT_EQ(screen_.str(), "small 7/10 70%  loss 2.500, 200 tokens/s\n");
+  EXPECT_EQ(screen_.str(), "small 7/10 70%  loss 2.500, lr 1.00e-03, 200 tokens/s\n");
+}
+
+TEST_F(ProgressSinkTest, IsQuietOrVerboseAsTheLogIs) {
+  monitoring::Log quiet({.level = monitoring::LogLevel::kWarning}, screen_);
+  ProgressSink(screen_, progress(false), quiet).step_done(sample_step());
+  EXPECT_EQ(screen_.str(), "");
+
+  monitoring::Log verbose({.level = monitoring::LogLevel::kDebug}, screen_);
+  ProgressSink(screen_, progress(false), verbose).step_done(sample_step());
+  EXPECT_THAT(screen_.str(), EndsWith("debug: step 7: loss 2.500, lr 1.00e-03, 200 tokens/s\n"));
 }
 
 TEST_F(ProgressSinkTest, LogsAValidationWithWhatItHas) {
@@ -67,12 +77,12 @@ TEST_F(ProgressSinkTest, LogsASaveThatFailedAsAnError) {
   EXPECT_THAT(screen_.str(), EndsWith("error: checkpoint of step 7 failed: no space\n"));
 }
 
-TEST_F(ProgressSinkTest, LogsWhatASaveWarnsOfAndNothingElseOfIt) {
+TEST_F(ProgressSinkTest, LogsASaveAndWhatItWarnsOf) {
   ProgressSink sink(screen_, progress(false), log_);
   SaveRecord save = sample_save();
 
   sink.saved(save);
-  EXPECT_EQ(screen_.str(), "");
+  EXPECT_THAT(screen_.str(), EndsWith(join("info: saved step ", save.step, ", ", save.path, "\n")));
   save.warnings = {"step-3 could not be deleted"};
   sink.saved(save);
 

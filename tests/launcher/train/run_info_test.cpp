@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/system.h"
+
 namespace fathom::launcher {
 namespace {
 
@@ -16,8 +18,14 @@ TEST(RunInfo, DescribesAnEncoderDecoder) {
   config.model.decoder_layers = 6;
   config.batch.shards = 8;
 
-  EXPECT_THAT(run_info(config, 4),
-              ElementsAre("first", "pre-ln", "E12D6", "4", "8", "fp32", "cpu"));
+  config.run.seed = 7;
+  RunStart start;
+  start.ranks = 4;
+  start.attempt = 3;
+  start.run_id = "0123";
+  EXPECT_THAT(run_info(config, start, 86400.75),
+              ElementsAre("first", "0123", "pre-ln", "E12D6", "4", "8", "fp32", "cpu", "7",
+                          host_name(), batch_job(), "3", "1970-01-02T00:00:00Z"));
 }
 
 TEST(RunInfo, DescribesADecoderOnTheReferenceDevice) {
@@ -29,8 +37,10 @@ TEST(RunInfo, DescribesADecoderOnTheReferenceDevice) {
   config.train.device = DeviceChoice::kReference;
   config.train.precision = Precision::kFp64;
 
-  EXPECT_THAT(run_info(config, 1),
-              ElementsAre("second", config.model.topology, "D24", "1", "2", "fp64", "reference"));
+  const monitoring::LabelValues labels = run_info(config, {}, 0);
+  EXPECT_EQ(labels[3], "D24");
+  EXPECT_EQ(labels[6], "fp64");
+  EXPECT_EQ(labels[7], "reference");
 }
 
 }  // namespace

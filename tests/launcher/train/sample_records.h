@@ -74,6 +74,7 @@ inline SaveRecord sample_save() {
 inline RunEnd sample_end() {
   return {.status = "completed",
           .reason = "reached train.max_steps 7",
+          .cause = "max_steps",
           .step = 7,
           .validation = sample_validation().result};
 }
