@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,7 +39,7 @@ void say(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-bool is_first_rank = true;
+bool is_first_rank = true, is_one_of_several = false;
 
 // By what the launcher says, before MPI has started.
 bool read_is_first_rank() {
@@ -47,13 +48,17 @@ bool read_is_first_rank() {
   return true;
 }
 
-// Only what a signal handler may call. One rank speaks: where another has failed, which ends them
-// all, the cause is not drowned.
-void end(int) {
-  if (is_first_rank)
+// Only what a signal handler may call. None of several ranks speaks about a SIGTERM, which mpirun
+// sends when another rank has failed: the last line is then that one's cause. About another signal
+// one speaks: a rank that is not the first waits for that one to end the job, which had the signal
+// too unless it was sent to this rank alone.
+void end(int signal) {
+  constexpr timespec kTwoSeconds = {.tv_sec = 2, .tv_nsec = 0};
+  const bool speaks = !is_one_of_several || signal != SIGTERM;
+  if (speaks && !is_first_rank) nanosleep(&kTwoSeconds, nullptr);
+  if (speaks)
     say("fathom train: interrupted before the first step by a signal; nothing was lost, run the "
-        "same command to go on (mpirun sends one when another rank has failed: then see what that "
-        "says)\n");
+        "same command to go on\n");
   _exit(int(ExitCode::kRequeue));
 }
 
@@ -82,6 +87,7 @@ void report_lost_pages() {
 
 void install_signal_handlers(Stopping how) {
   is_first_rank = read_is_first_rank();
+  is_one_of_several = read_launch().processes > 1;
   struct sigaction action = {};
   action.sa_handler = how == Stopping::kAtOnce ? end : remember;
   action.sa_flags = SA_RESTART;

@@ -18,8 +18,9 @@ struct DataConfig {
   std::string target = "en";  // a decoder-only model reads the target side only
   int64_t vocabulary_size = 8000;
   TokenizerKind tokenizer = TokenizerKind::kBpe;
-  std::string tokenizer_model;  // a SentencePiece model to use; empty: one is learned
-  int64_t max_length = 256;     // tokens of a side without EOS; a longer training pair is dropped
+  double character_coverage = 0;  // 0: by the text, see Tokenizer::train
+  std::string tokenizer_model;    // a SentencePiece model to use; empty: one is learned
+  int64_t max_length = 256;       // tokens of a side without EOS; a longer training pair is dropped
   OnBadLine on_bad_line = OnBadLine::kFail;
   std::string directory;  // empty: `.fathom/data/<fingerprint>`
 };

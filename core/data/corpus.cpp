@@ -55,8 +55,12 @@ std::string names(const CorpusFiles& files) {
 
 CorpusFiles read_corpus(const std::string& prefix, const std::string& source,
                         const std::string& target, bool decoder_only) {
-  if (decoder_only) return {std::nullopt, read_text(prefix + "." + target)};
-  CorpusFiles files{read_text(prefix + "." + source), read_text(prefix + "." + target)};
+  return read_files(decoder_only ? "" : prefix + "." + source, prefix + "." + target);
+}
+
+CorpusFiles read_files(const std::string& source, const std::string& target) {
+  if (source.empty()) return {std::nullopt, read_text(target)};
+  CorpusFiles files{read_text(source), read_text(target)};
   const int64_t n = files.source->size(), m = files.target.size();
   require<DataError>(n == m, "corpus: ", files.source->name(), " has ", n, " lines, but ",
                      files.target.name(), " has ", m, "; line ", std::min(n, m) + 1,

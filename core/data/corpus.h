@@ -38,6 +38,9 @@ struct Corpus {
 [[nodiscard]] CorpusFiles read_corpus(const std::string& prefix, const std::string& source,
                                       const std::string& target, bool decoder_only);
 
+// The same, of two files of any name. `source` is empty for a decoder-only model.
+[[nodiscard]] CorpusFiles read_files(const std::string& source, const std::string& target);
+
 // The pairs to train on. With kFail the first bad line is a DataError with its place; blank and
 // over-long lines are dropped and counted under either rule. DataError when no pair is left.
 [[nodiscard]] Corpus training_corpus(const CorpusFiles& files, OnBadLine on_bad_line);

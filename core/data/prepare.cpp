@@ -37,12 +37,19 @@ Texts read_texts(const DataConfig& config, bool decoder_only) {
           read_split(config, config.test, decoder_only)};
 }
 
+// Said only where it is set, so that data sets of versions without it are found.
+std::string coverage_of(const DataConfig& config) {
+  const double coverage = config.character_coverage;
+  return coverage > 0 ? join("\ncharacter_coverage ", coverage) : "";
+}
+
 // `model`: the bytes of a tokenizer that is not learned, or empty.
 std::string fingerprint_of(const Texts& texts, const DataConfig& config, bool decoder_only,
                            const std::string& model) {
-  const std::string tokenizer = model.empty() ? join("\nvocabulary_size ", config.vocabulary_size,
-                                                     "\ntokenizer ", int(config.tokenizer))
-                                              : join("\ntokenizer_model ", xxh3_128(model));
+  const std::string tokenizer =
+      model.empty() ? join("\nvocabulary_size ", config.vocabulary_size, "\ntokenizer ",
+                           int(config.tokenizer), coverage_of(config))
+                    : join("\ntokenizer_model ", xxh3_128(model));
   std::string all =
       join("format ", kPreparedFormat, "\ndecoder_only ", decoder_only, "\nsource ",
            decoder_only ? "" : config.source, "\ntarget ", config.target, tokenizer,
@@ -112,8 +119,8 @@ fs::path directory_of(const DataConfig& config, const std::string& fingerprint) 
   return directory;
 }
 
-// What a tokenizer makes of a text that it was not learned from.
-void note_unknown_tokens(const Dataset& train, std::vector<std::string>& notes) {
+// Of a tokenizer that was not learned from the text, or not of all its characters.
+void note_unknown_tokens(const Dataset& train, bool is_given, std::vector<std::string>& notes) {
   constexpr double kWorthANote = 0.001;
   int64_t unknown = 0;
   for (int64_t i = 0; i < train.size(); ++i) {
@@ -124,8 +131,9 @@ void note_unknown_tokens(const Dataset& train, std::vector<std::string>& notes) 
   const double share = double(unknown) / double(train.source_tokens() + train.target_tokens());
   if (share > kWorthANote)
     notes.push_back(join("data.train: ", 100 * share,
-                         " % of its tokens are unknown to the tokenizer, which was not learned "
-                         "from this text"));
+                         " % of its tokens are unknown to the tokenizer, which ",
+                         is_given ? "was not learned from this text"
+                                  : "has no pieces for rare characters (data.character_coverage)"));
 }
 
 PreparedData build(const Texts& texts, const DataConfig& config, const std::string& model,
@@ -141,9 +149,9 @@ PreparedData build(const Texts& texts, const DataConfig& config, const std::stri
 
   if (model.empty()) progress("learning the tokenizer", 0);
   auto tokenizer = std::make_shared<const Tokenizer>(
-      model.empty()
-          ? Tokenizer::train(train.source, train.target, config.tokenizer, config.vocabulary_size)
-          : Tokenizer::from_bytes(model));
+      model.empty() ? Tokenizer::train(train.source, train.target, config.tokenizer,
+                                       config.vocabulary_size, config.character_coverage)
+                    : Tokenizer::from_bytes(model));
   if (model.empty()) progress("learning the tokenizer", 1);
 
   std::map<std::string, SplitReport> reports;
@@ -170,7 +178,7 @@ PreparedData build(const Texts& texts, const DataConfig& config, const std::stri
       data.notes.push_back(join("data.", name, ": cut ", counts.counts["truncated"], " of ",
                                 counts.pairs, " pairs to data.max_length ", config.max_length));
   };
-  if (!model.empty()) note_unknown_tokens(data.train, data.notes);
+  note_unknown_tokens(data.train, !model.empty(), data.notes);
   add("valid", valid, data.valid);
   add("test", test, data.test);
   data.unigram_entropy = unigram_entropy(data.train);

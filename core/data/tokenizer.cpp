@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <regex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <sentencepiece_processor.h>
@@ -34,6 +36,15 @@ bool has_visible(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return uint8_t(c) > ' ' && c != 127; });
 }
 
+// U+2585 is SentencePiece's own: it leaves out sentences that have it.
+constexpr std::string_view kReserved = "\xE2\x96\x85";
+
+std::string without_reserved(std::string text) {
+  for (size_t at = 0; (at = text.find(kReserved, at)) != std::string::npos;)
+    text.replace(at, kReserved.size(), " ");
+  return text;
+}
+
 // The sentences of both sides that can be learnt from.
 class Sentences final : public sentencepiece::SentenceIterator {
  public:
@@ -46,26 +57,47 @@ class Sentences final : public sentencepiece::SentenceIterator {
     ++next_;
     skip();
   }
-  const std::string& value() const override {
-    return next_ < first_.size() ? first_[next_] : second_[next_ - first_.size()];
-  }
+  const std::string& value() const override { return value_; }
   sentencepiece::util::Status status() const override { return {}; }
 
  private:
   void skip() {
-    while (!done() && (has_long_word(value()) || !has_visible(value()))) ++next_;
+    for (; !done(); ++next_) {
+      value_ =
+          without_reserved(next_ < first_.size() ? first_[next_] : second_[next_ - first_.size()]);
+      if (!has_long_word(value_) && has_visible(value_)) return;
+    }
   }
 
   std::span<const std::string> first_, second_;
   size_t next_ = 0;
+  std::string value_;
 };
 
-// SentencePiece prints a source location first: "Internal: trainer.cc(580) [...] Vocabulary ...".
-// The useful part starts with "Vocabulary size"; without it the whole text is returned.
-std::string message_of(const sentencepiece::util::Status& status) {
+int64_t distinct_characters(std::span<const std::string> first,
+                            std::span<const std::string> second) {
+  std::unordered_set<std::string_view> characters;
+  for (const std::span<const std::string> side : {first, second})
+    for (const std::string& text : side)
+      for (size_t begin = 0, end = 1; begin < text.size(); begin = end++) {
+        while (end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80) ++end;
+        characters.insert(std::string_view(text).substr(begin, end - begin));
+      }
+  return int64_t(characters.size());
+}
+
+// What SentencePiece's message means in our keys. It prints a source location first: "Internal:
+// trainer.cc(580) [...] Vocabulary size ...".
+std::string cause_of(const sentencepiece::util::Status& status, int64_t vocabulary_size,
+                     double coverage) {
   const std::string text = status.ToString();
-  const size_t at = text.find("Vocabulary size");
-  return at == std::string::npos ? text : text.substr(at);
+  std::smatch found;
+  if (std::regex_search(text, found, std::regex(R"(required_chars\. \d+ vs (\d+))")))
+    return join("it must be at least ", found[1].str(), ", for the characters of the text ",
+                "at data.character_coverage ", coverage, "; raise the former, or lower the latter");
+  if (std::regex_search(text, found, std::regex(R"(value <= (\d+))")))
+    return join("the text has pieces for ", found[1].str(), " at most; set it to that or less");
+  return join("learning ", vocabulary_size, " pieces failed: ", text);
 }
 
 }  // namespace
@@ -99,17 +131,23 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::train(std::span<const std::string> source, std::span<const std::string> target,
-                           TokenizerKind kind, int64_t vocabulary_size) {
+                           TokenizerKind kind, int64_t vocabulary_size, double character_coverage) {
   require<DataError>(!source.empty() || !target.empty(), "tokenizer: no sentence to learn from");
   require(vocabulary_size > 2 && vocabulary_size <= 1'000'000,
           "tokenizer: data.vocabulary_size is ", vocabulary_size,
           ", allowed are 3 to 1000000 (two are special)");
+  require(character_coverage >= 0 && character_coverage <= 1,
+          "tokenizer: data.character_coverage is ", character_coverage, ", allowed are 0 to 1");
+  const bool has_many = 4 * distinct_characters(source, target) > vocabulary_size;
+  const double coverage = character_coverage > 0 ? character_coverage
+                          : has_many             ? kCoverageOfMany
+                                                 : 1;
   // One thread: the unigram trainer adds up expectations per thread, so the result depends on their
   // number. No sampling of sentences: that is random.
   const std::unordered_map<std::string, std::string> settings{
       {"model_type", kind == TokenizerKind::kBpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(vocabulary_size)},
-      {"character_coverage", "1"},
+      {"character_coverage", join(coverage)},
       {"byte_fallback", "false"},
       {"unk_id", std::to_string(kUnknownToken)},
       {"eos_id", std::to_string(kEndOfSentence)},
@@ -127,9 +165,9 @@ Tokenizer Tokenizer::train(std::span<const std::string> source, std::span<const 
                      kLongestWordBytes, " bytes");
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &model);
-  require<DataError>(status.ok(), "tokenizer: data.vocabulary_size is ", vocabulary_size,
-                     ", and learning from ", source.size() + target.size(),
-                     " sentences failed: ", message_of(status));
+  if (!status.ok())
+    fail<DataError>("tokenizer: data.vocabulary_size is ", vocabulary_size, ": ",
+                    cause_of(status, vocabulary_size, coverage));
   return from_bytes(std::move(model));
 }
 

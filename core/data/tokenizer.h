@@ -3,9 +3,9 @@
 // starts with EOS. A model of other makers may have others: its pieces are then numbered anew,
 // those two first, the rest in its order.
 //
-// In a model that is learned here text is normalised by nmt_nfkc, SentencePiece's default. Every
-// character of the training text gets a piece (coverage 1), and there is no byte fallback:
-// only characters never seen in training are unknown, and the 256 byte tokens would be untrained.
+// In a model that is learned here text is normalised by nmt_nfkc, SentencePiece's default. There is
+// no byte fallback: only characters without a piece are unknown, and the 256 byte tokens would be
+// untrained.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,15 @@ inline constexpr int32_t kEndOfSentence = 1;
 class Tokenizer {
  public:
   // Learns from `source`, then `target`; the same sentences give the same model, byte for byte.
-  // DataError, naming data.vocabulary_size and the limit, when the text cannot hold that many
-  // pieces or has more characters than that.
+  // `character_coverage`: the share of the text whose characters get a piece each, the most
+  // frequent first. 0: 1, or kCoverageOfMany where the text has so many different characters that
+  // they would take more than a quarter of the vocabulary (as in Chinese, or in text from the web).
+  // DataError, naming data.vocabulary_size or data.character_coverage and the limit, when the text
+  // cannot hold that many pieces or has more characters than that.
   [[nodiscard]] static Tokenizer train(std::span<const std::string> source,
                                        std::span<const std::string> target, TokenizerKind kind,
-                                       int64_t vocabulary_size);
+                                       int64_t vocabulary_size, double character_coverage = 0);
+  static constexpr double kCoverageOfMany = 0.9995;
 
   // From the bytes of a model file, or the file. DataError when it is not a SentencePiece model;
   // IoError when the file cannot be read.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/data/corpus.h"
 #include "core/data/prepare.h"
 #include "launcher/evaluation.h"
 #include "launcher/model_source.h"
@@ -34,11 +35,27 @@ CommandOptions add_evaluate(CommandOptions root, EvaluateCommand& command) {
       root.subcommand("evaluate", "Loss, perplexity, source gain and BLEU as JSON");
   own.required("model", command.model, "A run directory or a checkpoint");
   own.option("--split", command.split, "valid or test");
+  own.option("--source", command.source, "Instead of a split: a file, plain or .gz");
+  own.option("--reference", command.reference, "With --source: its translation, line by line");
   own.option("--sentences", command.sentences, "Only the first so many; 0: all");
   own.option("--samples", command.samples, "Translations to show");
   own.threads(command.threads);
   return own;
 }
+
+namespace {
+
+data::CorpusFiles read_texts(const EvaluateCommand& command, const Config& config) {
+  const bool is_decoder_only = config.model.kind == model::ModelKind::kDecoder;
+  if (!command.reference.empty()) return data::read_files(command.source, command.reference);
+  const std::string prefix = command.split == "test" ? config.data.test : config.data.valid;
+  require(!prefix.empty(), "data.", command.split, ": the run's config names none; give --split ",
+          command.split == "test" ? "valid" : "test", ", or files with ",
+          is_decoder_only ? "" : "--source and ", "--reference");
+  return data::read_corpus(prefix, config.data.source, config.data.target, is_decoder_only);
+}
+
+}  // namespace
 
 int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostream& out) {
   require(command.split == "valid" || command.split == "test", "--split: got ", command.split,
@@ -47,10 +64,11 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
   LoadedModel loaded = load_model(command.model, command.threads);
   const Config& config = loaded.config;
   const bool is_decoder_only = config.model.kind == model::ModelKind::kDecoder;
-  const std::string prefix = command.split == "test" ? config.data.test : config.data.valid;
-  require(!prefix.empty(), "data.", command.split, ": the run's config names no such split");
-
-  data::Corpus corpus = data::evaluation_text(config.data, prefix, is_decoder_only);
+  require(command.source.empty() == (command.reference.empty() || is_decoder_only),
+          is_decoder_only ? "--source: a decoder-only model reads no source"
+                          : "--source and --reference go together");
+  data::Corpus corpus =
+      data::evaluation_corpus(read_texts(command, config), config.data.on_bad_line);
   data::SplitReport report;
   data::Dataset data =
       data::encode_evaluation(corpus, *loaded.tokenizer, config.data.max_length, report);
@@ -60,12 +78,14 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
       validate(*loaded.model, *loaded.device, data, config.batch.micro_tokens, group);
   ordered_json json = {{"model", loaded.checkpoint.string()},
                        {"step", loaded.step},
-                       {"topology", config.model.topology},
-                       {"split", command.split},
-                       {"sentences", data.size()},
-                       {"tokens", result.tokens},
-                       {"loss", number(result.nll)},
-                       {"perplexity", number(std::exp(result.nll))}};
+                       {"topology", config.model.topology}};
+  if (command.reference.empty()) json["split"] = command.split;
+  if (!command.source.empty()) json["source"] = command.source;
+  if (!command.reference.empty()) json["reference"] = command.reference;
+  json.update(ordered_json{{"sentences", data.size()},
+                           {"tokens", result.tokens},
+                           {"loss", number(result.nll)},
+                           {"perplexity", number(std::exp(result.nll))}});
   if (!is_decoder_only) {
     const SplitScore score = score_split(*loaded.model, *loaded.device, data, corpus.target,
                                          *loaded.tokenizer, config.batch.micro_tokens, group);

@@ -1,4 +1,5 @@
-// `fathom evaluate RUN_OR_CHECKPOINT`: loss, perplexity, source gain and BLEU of a split, as JSON.
+// `fathom evaluate RUN_OR_CHECKPOINT`: loss, perplexity, source gain, BLEU and chrF of a split of
+// the run's config, or of any two files, as JSON.
 #pragma once
 
 #include <ostream>
@@ -11,9 +12,10 @@ namespace fathom::launcher {
 
 struct EvaluateCommand {
   std::string model;
-  std::string split = "test";  // valid or test
-  int64_t sentences = 0;       // only the first so many; 0: all
-  int64_t samples = 0;         // translations to print with their source and reference
+  std::string split = "test";     // valid or test
+  std::string source, reference;  // files, instead of a split
+  int64_t sentences = 0;          // only the first so many; 0: all
+  int64_t samples = 0;            // translations to print with their source and reference
   int threads = 0;
 };
 

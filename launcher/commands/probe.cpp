@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/writer.h"
 #include "core/data/batch_plan.h"
@@ -98,6 +100,28 @@ void print_table(const std::vector<observe::LayerRecord>& layers, std::ostream& 
   }
 }
 
+// Blocks as in layers.jsonl; what is not finite is null.
+nlohmann::ordered_json json_of(const LoadedModel& loaded, const Measured& result) {
+  const auto number = [](double v) {
+    return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json(nullptr);
+  };
+  nlohmann::ordered_json json = {{"topology", loaded.config.model.topology},
+                                 {"step", loaded.step},
+                                 {"loss", number(result.loss)},
+                                 {"nll", number(result.nll)},
+                                 {"gradient_norm", number(result.gradient_norm)},
+                                 {"blocks", nlohmann::ordered_json::array()}};
+  for (const auto& [block, values] : result.layers) {
+    nlohmann::ordered_json fields = {{"stack", to_string(block.stack)},
+                                     {"layer", block.layer},
+                                     {"block", to_string(block.kind)}};
+    for (size_t i = 0; i < values.size(); ++i)
+      fields[std::string(observe::layer_statistics()[i].name)] = number(values[i]);
+    json["blocks"].push_back(std::move(fields));
+  }
+  return json;
+}
+
 // By row of the table, each over the blocks, encoder first.
 std::vector<std::vector<double>> columns_of(const std::vector<observe::LayerRecord>& layers) {
   std::vector<std::vector<double>> columns(observe::layer_statistics().size());
@@ -138,6 +162,7 @@ CommandOptions add_probe(CommandOptions root, ProbeCommand& command) {
   CommandOptions own = root.subcommand("probe", "One batch forward and backward: layer statistics");
   own.required("source", command.source, "A config file, a run directory or a checkpoint");
   own.optional("overrides", command.overrides, "key=value, of a config file");
+  own.flag("--json", command.is_json, "The figures as JSON");
   own.option("--out", command.out,
              "Write statistics and gradients there, in the checkpoint format");
   return own;
@@ -173,11 +198,15 @@ int probe(const ProbeCommand& command, std::ostream& out) {
   const data::Batch batch = plan.batch(0);
   const StepGradient gradient = step.run(batch, loaded.step + 1, true);
   const Measured result = measure(loaded, gradient, batch.target_tokens);
+  if (!command.out.empty()) write(loaded, gradient.gradient, result.layers, data, command.out);
+  if (command.is_json) {
+    out << json_of(loaded, result).dump(1) << "\n";
+    return 0;
+  }
   out << fmt::format("{} at step {}: loss {:.6f}, nll {:.6f}, gradient norm {:.6f}\n",
                      config.model.topology, loaded.step, result.loss, result.nll,
                      result.gradient_norm);
   print_table(result.layers, out);
-  if (!command.out.empty()) write(loaded, gradient.gradient, result.layers, data, command.out);
   return 0;
 }
 

@@ -146,6 +146,10 @@ void add_data_keys(std::vector<Key>& keys) {
        "Entries of the tokenizer that is learned.");
   data("tokenizer", &D::tokenizer, {{"bpe", kBpe}, {"unigram", kUnigram}}, kNever,
        "Kind of SentencePiece model that is learned.");
+  data("character_coverage", &D::character_coverage, number({.low = 0, .high = 1}), kNever,
+       "Share of the text whose characters get an entry each, the most frequent first; the others "
+       "are unknown. 0: 1, or 0.9995 where the text has so many different characters that they "
+       "would take more than a quarter of the vocabulary.");
   data("tokenizer_model", &D::tokenizer_model, path_or_none(), kFreely,
        "A SentencePiece model to use instead of one that is learned; vocabulary_size and tokenizer "
        "then say nothing. It is copied into the run and never changed. A run keeps its tokenizer: "

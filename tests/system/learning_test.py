@@ -125,6 +125,21 @@ class Learning(fathom.TestCase):
         self.assertNotEqual(before, after)
         self.assertAlmostEqual(before, after, delta=0.3)  # another tokenizer: more than a nat
 
+    def test_a_probe_as_json_is_its_table(self):
+        words = ("probe", self.config, "run.seed=3")
+        table = self.fathom(*words).stdout.splitlines()
+        probe = json.loads(self.fathom(*words, "--json").stdout)
+        self.assertEqual(table[0], f"{probe['topology']} at step {probe['step']}: loss "
+                         f"{probe['loss']:.6f}, nll {probe['nll']:.6f}, gradient norm "
+                         f"{probe['gradient_norm']:.6f}")
+        names = table[1].split()
+        self.assertEqual(len(probe["blocks"]), len(table) - 2)
+        for line, block in zip(table[2:], probe["blocks"]):
+            self.assertEqual(list(block), names)
+            for name, text in zip(names, line.split()):
+                value = block[name]
+                self.assertEqual(text, value if isinstance(value, str) else f"{value:.4g}")
+
     def test_a_tokenizer_of_ones_own_is_used_and_never_written(self):
         donor, run = self.run_directory("donor"), self.run_directory("run")
         self.train(donor, "train.max_steps=1", "data.vocabulary_size=60")

@@ -669,7 +669,7 @@ class SignalledEarly(fathom.TestCase):
             send(process)
             result = fathom.finish(process, timeout=20)
         self.assertEqual(result.code, 75, str(result))
-        self.assertIn("interrupted before the first step", result.stderr)
+        self.assertEqual(result.stderr.count("interrupted before the first step"), 1)
         self.assertEqual(run.checkpoints(), [])
         self.train(run, f"data.directory={data}", "train.max_steps=5", ranks=ranks)
         self.assertEqual(run.result()["status"], "completed")
@@ -685,6 +685,18 @@ class SignalledEarly(fathom.TestCase):
 
     def test_usr1_to_the_last_rank_alone_ends_all_ranks(self):
         self.stop_while_it_waits(lambda p: os.kill(fathom.children(p.pid)[-1], signal.SIGUSR1), 3)
+
+    def test_where_a_rank_was_lost_the_others_do_not_speak_after_it(self):
+        run = self.run_directory("run")
+        data = self.directory / "data-lost"
+        with open(f"{data}.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = self.start_training(run, f"data.directory={data}", ranks=2)
+            fathom.wait_until((run.path / ".owner").exists, "set up")
+            os.kill(fathom.children(process.pid)[-1], signal.SIGKILL)
+            result = fathom.finish(process, timeout=20)
+        self.assertNotEqual(result.code, 0)
+        self.assertNotRegex(result.stderr, "(?m)^fathom train: interrupted")
 
     def test_no_moment_after_the_start_is_too_early(self):
         for name in STOPPING:

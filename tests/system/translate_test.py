@@ -1,4 +1,5 @@
 """translate, evaluate and score of a trained run."""
+import gzip
 import json
 import os
 import select
@@ -110,6 +111,52 @@ class Translate(fathom.TestCase):
                 self.assertEqual(process.stdout.readline(), translation + "\n")
             process.stdin.close()
             self.assertEqual(process.wait(30 * fathom.SLOWNESS), 0)
+
+    def test_files_are_translated_one_after_the_other(self):
+        expected = self.translate(self.source).stdout
+        plain, packed = self.directory / "a.txt", self.directory / "b.txt.gz"
+        lines = self.source.splitlines(keepends=True)
+        plain.write_text("".join(lines[:7]), encoding="utf-8")
+        packed.write_bytes(gzip.compress("".join(lines[7:12]).encode()))
+        out = self.directory / "out.txt"
+        for files in ((plain, packed, "-"), (plain, self.directory / "b.txt", "-")):
+            result = self.translate("".join(lines[12:]), *files, "--output", out)
+            self.assertEqual((result.stdout, out.read_text(encoding="utf-8")), ("", expected))
+        # What is asked for first is found first, and nothing is lost.
+        line = self.fathom("translate", self.run_path, plain, "none", code=3).last_line()
+        self.assertIn("none", line)
+        line = self.fathom("translate", self.run_path, plain, "--output", plain, code=2).last_line()
+        self.assertIn("is the text to translate", line)
+        self.assertEqual(plain.read_text(encoding="utf-8"), "".join(lines[:7]))
+        line = self.fathom("translate", self.run_path, plain, "--output", "no/where",
+                           code=6).last_line()
+        self.assertIn("--output: ", line)
+        self.fathom("translate", self.run_path, plain, "--output", "/dev/full", code=6)
+
+    def test_compressed_bytes_are_not_taken_for_text(self):
+        packed = self.directory / "stdin.gz"
+        packed.write_bytes(gzip.compress(self.source.encode()))
+        with open(packed, "rb") as stdin:
+            done = subprocess.run(fathom.command("translate", self.run_path), stdin=stdin,
+                                  capture_output=True, text=True, env=fathom.environment(),
+                                  check=False)
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("standard input: is compressed by gzip", done.stderr.splitlines()[-1])
+
+    def test_evaluate_takes_any_two_files(self):
+        corpus = self.directory / "corpus"
+        split = json.loads(self.fathom("evaluate", self.run_path).stdout)
+        words = ("--source", corpus / "test.xx", "--reference", corpus / "test.yy")
+        for ranks in (0, 2):
+            files = json.loads(self.fathom("evaluate", self.run_path, *words, ranks=ranks).stdout)
+            self.assertEqual(files.pop("source"), str(words[1]))
+            self.assertEqual(files.pop("reference"), str(words[3]))
+            self.assertEqual(files, {k: v for k, v in split.items() if k != "split"})
+        for one in (words[:2], words[2:]):
+            line = self.fathom("evaluate", self.run_path, *one, code=2).last_line()
+            self.assertIn("--source and --reference go together", line)
+        self.fathom("evaluate", self.run_path, "--source", corpus / "test.xx", "--reference",
+                    corpus / "valid.yy", code=3)
 
     def test_evaluate_in_a_directory_whose_name_is_not_utf8(self):
         path = os.fsencode(self.directory) + b"/caf\xe9"

@@ -55,6 +55,7 @@ const std::map<std::string, Row> kRows = {
     {"data.target", {"fr", "a/b"}},
     {"data.vocabulary_size", {"8", "7"}},
     {"data.tokenizer", {"unigram", "word"}},
+    {"data.character_coverage", {"0.9995", "1.5"}},
     {"data.tokenizer_model", {"own.model", "[1]"}},
     {"data.max_length", {"1", "0"}},
     {"data.on_bad_line", {"skip", "warn"}},

@@ -56,6 +56,7 @@ data:
   target: 'no'
   vocabulary_size: 1000
   tokenizer: unigram
+  character_coverage: 0.98
   tokenizer_model: own.model
   max_length: 100
   on_bad_line: skip
@@ -147,6 +148,7 @@ TEST(Show, FieldsAreTheOnesThatTheKeysName) {
   EXPECT_EQ(c.data.target, "no");
   EXPECT_EQ(c.data.vocabulary_size, 1000);
   EXPECT_EQ(c.data.tokenizer, data::TokenizerKind::kUnigram);
+  EXPECT_EQ(c.data.character_coverage, 0.98);
   EXPECT_EQ(c.data.tokenizer_model, "own.model");
   EXPECT_EQ(c.data.max_length, 100);
   EXPECT_EQ(c.data.on_bad_line, data::OnBadLine::kSkip);
