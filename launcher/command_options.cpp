@@ -37,7 +37,12 @@ void CommandOptions::optional(const std::string& name, std::vector<std::string>&
 }
 
 void CommandOptions::option(const std::string& name, std::string& value, const std::string& text) {
-  app_->add_option(name, value, text)->capture_default_str();
+  const CLI::Validator not_empty(
+      [](const std::string& given) {
+        return given.empty() ? std::string("is empty; is a variable not set?") : std::string();
+      },
+      "");
+  app_->add_option(name, value, text)->check(not_empty)->capture_default_str();
 }
 
 void CommandOptions::option(const std::string& name, int64_t& value, const std::string& text) {

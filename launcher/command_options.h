@@ -29,6 +29,7 @@ class CommandOptions {
   void required(const std::string& name, std::vector<std::string>& values, const std::string& text);
   void optional(const std::string& name, std::vector<std::string>& values, const std::string& text);
 
+  // An empty value is refused.
   void option(const std::string& name, std::string& value, const std::string& text);
   // 0 or more.
   void option(const std::string& name, int64_t& value, const std::string& text);

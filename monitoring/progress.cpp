@@ -124,6 +124,7 @@ std::string training_text(double loss, double learning_rate, double tokens_per_s
       tokens_per_second >= 1e6   ? fmt::format("{:.1f}M", tokens_per_second / 1e6)
       : tokens_per_second >= 1e3 ? fmt::format("{:.1f}k", tokens_per_second / 1e3)
                                  : fmt::format("{:.0f}", tokens_per_second);
+  if (std::isnan(loss)) loss = std::abs(loss);  // else some print -nan
   return fmt::format("loss {:.3f}, lr {:.2e}, {} tokens/s", loss, learning_rate, rate);
 }
 

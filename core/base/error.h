@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace fathom {
 
@@ -57,12 +58,17 @@ struct DeviceError : Error {
   explicit DeviceError(const std::string& m) : Error(ExitCode::kPeer, m) {}
 };
 
-// Joins its parts into one string, the same in every locale.
+// Joins its parts into one string, the same in every locale. NaN has no sign.
 template <class... Parts>
 [[nodiscard]] std::string join(const Parts&... parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());
-  (out << ... << parts);
+  const auto put = [&out](const auto& part) {
+    if constexpr (std::is_floating_point_v<std::decay_t<decltype(part)>>)
+      if (part != part) return void(out << "nan");
+    out << part;
+  };
+  (put(parts), ...);
   return out.str();
 }
 

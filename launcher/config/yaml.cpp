@@ -136,7 +136,8 @@ YamlNode read_yaml(std::string_view text, const std::string& source) {
     const bool open_end = !text.empty() && text.back() != '\n';
     const auto lines = int(std::count(text.begin(), text.end(), '\n')) + (open_end ? 1 : 0);
     fail(source, ":", std::max(1, std::min(e.mark.line + 1, lines)),
-         ": not valid YAML: ", printable(e.msg));
+         ": not valid YAML: ", printable(e.msg),
+         text.find('\t') != text.npos ? "; is a line indented with a tab? YAML takes spaces" : "");
   }
   return builder.take_root();
 }

@@ -17,6 +17,13 @@ namespace {
 
 bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
 
+// What a process that was killed left of a file that it was about to replace.
+void remove_unfinished(const fs::path& run) {
+  const Directory directory("run.directory", run);
+  for (const std::string& name : directory.names())
+    if (name.starts_with(kTemporaryPrefix)) directory.remove(name);
+}
+
 }  // namespace
 
 NewRunFiles::NewRunFiles(const fs::path& run, fs::path aside)
@@ -47,6 +54,7 @@ RunDirectory open_run_directory(const Config& config, int rank, const monitoring
   make_directories("run.directory", directory);
   run.lock = std::make_unique<checkpoint::RunLock>(checkpoint::RunLock::acquire(directory));
   if (!run.lock->note().empty()) log.warn(run.lock->note());
+  remove_unfinished(directory);
   run.checkpoints.emplace(checkpoint::CheckpointDirectory::open_for_writing(directory, *run.lock));
   return run;
 }

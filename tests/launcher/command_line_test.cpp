@@ -79,6 +79,14 @@ TEST(CommandLine, RefusesWhatNamesNoCommand) {
   refuses("checkpoint diff: needs two paths, got 3", {"checkpoint", "diff", "a", "b", "c"});
 }
 
+// As of a variable that is not set; a new run must not begin because of it.
+TEST(CommandLine, RefusesAnEmptyValueOfAnOption) {
+  for (const char* option : {"--init-from", "--resume", "--allow-change"})
+    EXPECT_TRUE(support::throws_with<InvalidArgument>("is empty", [&] {
+      (void)parsed(add_train, "train", {"c.yaml", option, ""});
+    })) << option;
+}
+
 TEST(CommandLine, FillsTheOptionsOfACommandOverItsDefaults) {
   const TrainCommand train =
       parsed(add_train, "train",

@@ -173,6 +173,7 @@ TEST(Progress, StderrOfATestIsNotTakenForATerminalWithoutTerm) {
 
 TEST(Progress, TrainingTextScalesTheRate) {
   EXPECT_EQ(training_text(1, 0.25, 999), "loss 1.000, lr 2.50e-01, 999 tokens/s");
+  EXPECT_EQ(training_text(-std::nan(""), 0.25, 999), "loss nan, lr 2.50e-01, 999 tokens/s");
   EXPECT_EQ(training_text(1, 0.25, 2.5e6), "loss 1.000, lr 2.50e-01, 2.5M tokens/s");
 }
 

@@ -1,5 +1,6 @@
 #include "core/base/error.h"
 
+#include <limits>
 #include <locale>
 
 #include <gtest/gtest.h>
@@ -14,6 +15,11 @@ class Grouping : public std::numpunct<char> {
   char do_thousands_sep() const override { return '.'; }
   std::string do_grouping() const override { return "\3"; }
 };
+
+TEST(Join, WritesNanWithoutItsSign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(join(nan, ' ', -nan, ' ', float(-nan), ' ', -1.5), "nan nan nan -1.5");
+}
 
 TEST(Join, IsTheSameInEveryLocale) {
   const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Grouping));

@@ -72,6 +72,8 @@ TEST(Yaml, RefusesAnAliasWithoutAnchor) {
 TEST(Yaml, NamesTheLineOfASyntaxError) {
   EXPECT_EQ(refused("a: 1\nb: [1, 2\n").substr(0, 27), "c.yaml:2: not valid YAML: e");
   EXPECT_EQ(refused("a: 1\n b: 2\n").substr(0, 26), "c.yaml:2: not valid YAML: ");
+  EXPECT_TRUE(
+      refused("a:\n\tb: 2\n").ends_with("; is a line indented with a tab? YAML takes spaces"));
 }
 
 TEST(Yaml, LimitsNesting) {

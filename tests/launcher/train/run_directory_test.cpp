@@ -58,6 +58,14 @@ TEST_F(RunDirectoryTest, IsGoneAgainWhereTheRunWasRefused) {
   EXPECT_THAT(support::names_in(config_.run.directory), ElementsAre("notes.txt"));
 }
 
+TEST_F(RunDirectoryTest, LosesWhatAKilledProcessLeftUnfinished) {
+  fs::create_directories(config_.run.directory);
+  support::write_text(config_.run.directory + "/.tmp-0123", "half a result.json");
+  support::write_text(config_.run.directory + "/notes.txt", "mine");
+  (void)open_run_directory(config_, 0, log_);
+  EXPECT_THAT(support::names_in(config_.run.directory), ElementsAre("notes.txt"));
+}
+
 TEST_F(RunDirectoryTest, StaysWhereItIsKept) {
   {
     const RunDirectory run = open_run_directory(config_, 0, log_);
