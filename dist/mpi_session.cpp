@@ -1,7 +1,7 @@
 #include "dist/mpi_session.h"
 
+#include <algorithm>
 #include <exception>
-#include <string_view>
 
 #include <mpi.h>
 
@@ -33,11 +33,17 @@ MpiSession::~MpiSession() {
   MPI_Finalize();
 }
 
-bool mpi_is_open_mpi() {
+std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return false;
-  return std::string_view(text, size_t(length)).find("Open MPI") != std::string_view::npos;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "an unknown MPI";
+  std::string name(text, size_t(length));
+  name.resize(std::min(name.find_first_of(",\n"), name.size()));
+  // "Open MPI v4.1.4"
+  if (const size_t v = name.find(" v"); v != name.npos) name.erase(v + 1, 1);
+  return name;
 }
+
+bool mpi_is_open_mpi() { return mpi_library().find("Open MPI") != std::string::npos; }
 
 }  // namespace fathom::dist

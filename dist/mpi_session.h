@@ -5,6 +5,8 @@
 // Commands use session.h, which also decides whether MPI is needed at all.
 #pragma once
 
+#include <string>
+
 namespace fathom::dist {
 
 class MpiSession {
@@ -18,7 +20,8 @@ class MpiSession {
   int exceptions_at_start_;
 };
 
-// Whether the linked library is Open MPI. May be asked without a session.
+// The linked library, "Open MPI 4.1.4". May be asked without a session, as the next.
+[[nodiscard]] std::string mpi_library();
 [[nodiscard]] bool mpi_is_open_mpi();
 
 }  // namespace fathom::dist

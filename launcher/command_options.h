@@ -28,9 +28,13 @@ class CommandOptions {
   void required(const std::string& name, std::string& value, const std::string& text);
   void required(const std::string& name, std::vector<std::string>& values, const std::string& text);
   void optional(const std::string& name, std::vector<std::string>& values, const std::string& text);
+  void word(const std::string& name, std::string& value, const std::string& text);  // optional
 
   // An empty value is refused.
   void option(const std::string& name, std::string& value, const std::string& text);
+  // As many words as it has names for them.
+  void option(const std::string& name, std::vector<std::string>& values,
+              const std::vector<std::string>& names, const std::string& text);
   // 0 or more.
   void option(const std::string& name, int64_t& value, const std::string& text);
   void flag(const std::string& name, bool& value, const std::string& text);

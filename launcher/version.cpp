@@ -1,6 +1,7 @@
 #include "launcher/version.h"
 
 #include "core/tensor/device.h"
+#include "dist/mpi_session.h"
 
 namespace fathom::launcher {
 
@@ -12,7 +13,8 @@ std::string built_with() {
   } catch (const DeviceError& error) {
     numerics = error.what();
   }
-  return join("compiler: ", FATHOM_COMPILER, "\nnumerics: ", numerics);
+  return join("compiler: ", FATHOM_COMPILER, "\nlibraries: ", dist::mpi_library(), ", ",
+              FATHOM_LIBRARIES, "\nnumerics: ", numerics);
 }
 
 }  // namespace fathom::launcher

@@ -10,6 +10,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 
 #include "core/base/error.h"
+#include "monitoring/progress.h"
 
 namespace fathom::monitoring {
 namespace {
@@ -77,8 +78,9 @@ struct Log::Sink {
 };
 
 Log::Log(const LogConfig& config)
-    : sink_(std::make_unique<Sink>(config,
-                                   std::make_shared<spdlog::sinks::stderr_color_sink_mt>())) {}
+    : sink_(std::make_unique<Sink>(config, std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
+                                               wants_escapes() ? spdlog::color_mode::automatic
+                                                               : spdlog::color_mode::never))) {}
 
 Log::Log(const LogConfig& config, std::ostream& out)
     : sink_(std::make_unique<Sink>(config, std::make_shared<spdlog::sinks::ostream_sink_mt>(out))) {

@@ -18,6 +18,8 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr int kWidestBar = 40, kNarrowestBar = 5;
+// The first steps are slower than the rest and say little of it.
+constexpr int64_t kLeftOut = 3, kFewestForAnEstimate = 10;
 
 int stderr_columns() {
   winsize size{};
@@ -26,6 +28,11 @@ int stderr_columns() {
 
 }  // namespace
 
+bool wants_escapes() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return no_color == nullptr || *no_color == '\0';
+}
+
 ProgressConfig stderr_progress(std::string title, int64_t total, int64_t start) {
   const char* term = std::getenv("TERM");
   ProgressConfig config;
@@ -33,6 +40,7 @@ ProgressConfig stderr_progress(std::string title, int64_t total, int64_t start) 
   config.total = total;
   config.start = start;
   config.is_terminal = isatty(STDERR_FILENO) == 1 && term && std::string_view(term) != "dumb";
+  config.uses_escapes = wants_escapes();
   config.width = stderr_columns;
   config.seconds = monotonic_seconds;
   return config;
@@ -43,6 +51,7 @@ Progress::Progress(std::ostream& out, ProgressConfig config)
   if (!config_.seconds) config_.seconds = monotonic_seconds;
   if (!config_.width) config_.width = [] { return 80; };
   began_ = config_.seconds();
+  began_at_ = config_.start;
 }
 
 Progress::~Progress() {
@@ -57,6 +66,10 @@ void Progress::update(int64_t done, std::string text) {
   if (is_finished_) return;
   done_ = done;
   text_ = std::move(text);
+  if (done_ - config_.start <= kLeftOut) {
+    began_ = config_.seconds();
+    began_at_ = done_;
+  }
   const double interval = config_.is_terminal ? kRedrawSeconds : config_.plain_interval_seconds;
   if (printed_done_ < 0 || config_.seconds() - printed_at_ >= interval) print();
 }
@@ -74,15 +87,20 @@ void Progress::clear() {
 }
 
 void Progress::erase() {
-  if (std::exchange(is_drawn_, false)) out_ << "\r\033[K" << std::flush;
+  const size_t columns = std::exchange(drawn_, 0);
+  if (columns == 0) return;
+  out_ << '\r' << (config_.uses_escapes ? "\033[K" : std::string(columns, ' ') + '\r')
+       << std::flush;
 }
 
 void Progress::print() {
   printed_at_ = config_.seconds();
   printed_done_ = done_;
   if (config_.is_terminal) {
-    out_ << '\r' << line(config_.width()) << "\033[K" << std::flush;
-    is_drawn_ = true;
+    const std::string now = line(config_.width());
+    const size_t rest = drawn_ > now.size() ? drawn_ - now.size() : 0;
+    out_ << '\r' << now << (config_.uses_escapes ? "\033[K" : std::string(rest, ' ')) << std::flush;
+    drawn_ = now.size();
   } else {
     out_ << line(/*columns=*/0) << std::endl;
   }
@@ -114,9 +132,9 @@ std::string Progress::line(int columns) const {
 
 std::string Progress::time_left() const {
   const double elapsed = config_.seconds() - began_;
-  const int64_t done_here = done_ - config_.start;
-  if (config_.total <= 0 || done_here <= 0 || elapsed <= 0 || done_ >= config_.total) return "";
-  return short_duration_text(elapsed / double(done_here) * double(config_.total - done_));
+  if (config_.total <= 0 || elapsed <= 0 || done_ >= config_.total) return "";
+  if (done_ - config_.start < kFewestForAnEstimate) return "";
+  return short_duration_text(elapsed / double(done_ - began_at_) * double(config_.total - done_));
 }
 
 std::string training_text(double loss, double learning_rate, double tokens_per_second) {

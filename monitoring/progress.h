@@ -16,12 +16,16 @@ struct ProgressConfig {
   int64_t total = 0;                // steps of the whole work; 0: unknown, no bar and no time left
   int64_t start = 0;                // steps done before (a resume); time left counts from here
   bool is_terminal = false;         // redraw one line, or write plain lines
+  bool uses_escapes = true;         // to clear a line on a terminal; or spaces
   std::function<int()> width;       // columns of the terminal, at each redraw; empty: 80
   std::function<double()> seconds;  // monotonic clock; empty: the steady clock
   double plain_interval_seconds = 10;
 };
 
-// For stderr: terminal or not (TERM=dumb is not), its width, the steady clock.
+// False where NO_COLOR is set (no-color.org): no escape sequences then, those of the log included.
+[[nodiscard]] bool wants_escapes();
+
+// For stderr: terminal or not (TERM=dumb is not), wants_escapes(), its width, the steady clock.
 [[nodiscard]] ProgressConfig stderr_progress(std::string title, int64_t total, int64_t start = 0);
 
 class Progress {
@@ -48,11 +52,12 @@ class Progress {
   std::ostream& out_;
   ProgressConfig config_;
   std::mutex mutex_;
-  double began_;
+  double began_;      // the time left follows from what was done since then
+  int64_t began_at_;  // and from here
   double printed_at_ = 0;
   int64_t done_;
   int64_t printed_done_ = -1;  // -1: nothing printed yet
-  bool is_drawn_ = false;      // a bar is on the terminal
+  size_t drawn_ = 0;           // columns of the bar that is on the terminal
   bool is_finished_ = false;
   std::string text_;
 };

@@ -110,7 +110,7 @@ TEST(Progress, PlainLinesAreTheFirstOneEveryTenSecondsAndTheLast) {
   progress.finish();
 
   EXPECT_EQ(screen.out.str(),
-            "train 1/200 0%  loss 1  25s left\n"
+            "train 1/200 0%  loss 1\n"
             "train 81/200 40%  loss 1  15s left\n"
             "train 161/200 80%  loss 1  5s left\n"
             "train 200/200 100%  loss 1\n");
@@ -143,6 +143,56 @@ TEST(Progress, TimeLeftCountsFromTheResume) {
   progress.update(110, "");  // a second a step: 90 left
 
   EXPECT_EQ(screen.out.str(), "train 110/200 55%  1m30s left\n");
+}
+
+// The first step takes a hundred times as long as the others.
+TEST(Progress, TimeLeftIsToldOnceItIsKnownAndWithoutTheFirstSteps) {
+  Screen screen;
+  ProgressConfig config = screen.config(/*is_terminal=*/false);
+  config.plain_interval_seconds = 0;
+  Progress progress(screen.out, config);
+
+  screen.now += 100;
+  for (int step = 1; step <= 10; ++step) {
+    progress.update(step, "");
+    screen.now += 1;
+  }
+
+  EXPECT_EQ(screen.out.str().find("left"), screen.out.str().rfind("left")) << screen.out.str();
+  EXPECT_THAT(screen.out.str(), EndsWith("train 10/200 5%  3m10s left\n"));
+}
+
+TEST(Progress, TerminalIsClearedWithoutEscapesWhereTheyAreNotWanted) {
+  Screen screen;
+  {
+    ProgressConfig config = screen.config(/*is_terminal=*/true, 40);
+    config.uses_escapes = false;
+    Progress progress(screen.out, config);
+    progress.update(1, "a long text");
+    screen.now += 1;
+    progress.update(2, "");
+  }
+
+  const std::string text = screen.out.str();
+  EXPECT_EQ(screen.count('\033'), 0);
+  const auto at = [&](int n) {  // where the n-th line begins
+    size_t place = 0;
+    for (int i = 0; i < n; ++i) place = text.find('\r', place) + 1;
+    return place;
+  };
+  const size_t first = at(2) - 1 - at(1), second = at(3) - 1 - at(2);
+  EXPECT_EQ(first, 39u);
+  EXPECT_EQ(second, first);  // covers what was there
+  EXPECT_EQ(text.substr(at(3)), std::string(at(4) - 1 - at(3), ' ') + "\r");
+}
+
+TEST(Progress, NoColorMeansNoEscapes) {
+  for (const auto& [value, uses_escapes] : {std::pair("1", false), std::pair("", true)}) {
+    setenv("NO_COLOR", value, 1);
+    EXPECT_EQ(stderr_progress("train", 10).uses_escapes, uses_escapes) << value;
+  }
+  unsetenv("NO_COLOR");
+  EXPECT_TRUE(stderr_progress("train", 10).uses_escapes);
 }
 
 TEST(Progress, UnknownTotalHasNoBarAndNoTimeLeft) {

@@ -55,7 +55,8 @@ class CommandLine(Errors):
 
     def test_help_and_version_succeed(self):
         for words, expected in ((("--help",), "train"), (("train", "--help"), "--resume"),
-                                (("--version",), "fathom ")):
+                                (("help", "train"), "--resume"), (("version",), "fathom "),
+                                (("-V",), "MPI"), (("--version",), "fathom ")):
             with self.subTest(words=words):
                 self.assertIn(expected, self.fathom(*words).stdout)
 
