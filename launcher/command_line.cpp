@@ -55,7 +55,7 @@ int run_command_line(int argc, char** argv) {
     return on_all_ranks(*start_session(), evaluate, evaluate_command, std::cout);
   if (score_words.parsed()) return score(score_command);
   if (probe_words.parsed()) return probe(probe_command, std::cout);
-  if (config_words.parsed()) return run_config(config_command, std::cout);
+  if (config_words.parsed()) return run_config(config_command, std::cin, std::cout, std::cerr);
   if (metrics_words.parsed()) return metrics(metrics_command, std::cout);
   if (checkpoint_words.parsed()) return run_checkpoint(checkpoint_command);
   fail("a subcommand is required; see --help");

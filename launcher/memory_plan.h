@@ -1,5 +1,6 @@
-// How much memory of its device a rank needs for what it holds all the time, by a formula: nothing
-// is read and nothing is allocated. Activations come on top; they grow with batch.micro_tokens.
+// How much memory of its device a rank needs: by a formula for what it holds all the time, by a pass
+// over a model whose kernels do nothing for activations. Nothing is read, and only address space is
+// taken.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct RankMemory {
 struct MemoryPlan {
   int64_t parameters = 0;
   std::vector<RankMemory> by_ranks;
+  int64_t activations = 0;  // of the largest micro-batch that there may be, with its scratch
   int64_t save = 0;  // on rank 0's host from the first save on: the snapshot, and to write it
 };
 
@@ -30,7 +32,8 @@ struct MemoryPlan {
 // batch.shards resolved. InvalidArgument for a model that cannot be.
 [[nodiscard]] MemoryPlan plan_memory(const Config& config, const std::vector<int>& ranks);
 
-// A table, for the powers of two up to batch.shards and a vocabulary of data.vocabulary_size.
+// Parameters and a table, for the powers of two up to batch.shards and, where
+// model.vocabulary_size is not set, a vocabulary of data.vocabulary_size.
 [[nodiscard]] std::string describe_memory(Config config);
 
 }  // namespace fathom::launcher

@@ -37,12 +37,12 @@ bool is_host(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_allowed);
 }
 
-// PORT or HOST:PORT.
+// PORT, :PORT or HOST:PORT.
 std::optional<HostPort> read_host_port(std::string_view text) {
   const size_t colon = text.rfind(':');
-  const bool has_host = colon != text.npos;
+  const bool has_colon = colon != text.npos, has_host = has_colon && colon > 0;
   const std::string_view host = has_host ? text.substr(0, colon) : "127.0.0.1";
-  const auto port = read_port(has_host ? text.substr(colon + 1) : text);
+  const auto port = read_port(has_colon ? text.substr(colon + 1) : text);
   if (!port || !is_host(host)) return std::nullopt;
   return HostPort{std::string(host), *port};
 }

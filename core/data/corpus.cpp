@@ -20,12 +20,7 @@ std::string remedy(LineFault fault) {
 // What kFail refuses. Over-long lines are common in web corpora and have their own rule.
 bool is_bad(LineFault fault) { return fault != LineFault::kNone && fault != LineFault::kTooLong; }
 
-void refuse_bad_lines(const Text& text) {
-  for (int64_t i = 0; i < text.size(); ++i)
-    if (is_bad(text.fault(i))) fail<DataError>(text.describe_fault(i), remedy(text.fault(i)));
-}
-
-void refuse_bad_lines(const CorpusFiles& files) {
+void refuse_bad_lines_of(const CorpusFiles& files) {
   if (files.source) refuse_bad_lines(*files.source);
   refuse_bad_lines(files.target);
 }
@@ -53,6 +48,25 @@ std::string names(const CorpusFiles& files) {
 
 }  // namespace
 
+void check_line_counts(const Text& source, const Text& target) {
+  const int64_t n = source.size(), m = target.size();
+  require<DataError>(n == m, "corpus: ", source.name(), " has ", n, " lines, but ", target.name(),
+                     " has ", m, "; line ", std::min(n, m) + 1,
+                     " has no translation: line n of one file must translate line n of the other");
+}
+
+void refuse_bad_lines(const Text& text) {
+  int64_t first = -1, count = 0;
+  for (int64_t i = 0; i < text.size(); ++i) {
+    if (!is_bad(text.fault(i))) continue;
+    if (count++ == 0) first = i;
+  }
+  if (count == 0) return;
+  fail<DataError>(text.describe_fault(first),
+                  count > 1 ? join(", the first of ", count, " bad lines") : "",
+                  remedy(text.fault(first)));
+}
+
 CorpusFiles read_corpus(const std::string& prefix, const std::string& source,
                         const std::string& target, bool decoder_only) {
   return read_files(decoder_only ? "" : prefix + "." + source, prefix + "." + target);
@@ -61,15 +75,12 @@ CorpusFiles read_corpus(const std::string& prefix, const std::string& source,
 CorpusFiles read_files(const std::string& source, const std::string& target) {
   if (source.empty()) return {std::nullopt, read_text(target)};
   CorpusFiles files{read_text(source), read_text(target)};
-  const int64_t n = files.source->size(), m = files.target.size();
-  require<DataError>(n == m, "corpus: ", files.source->name(), " has ", n, " lines, but ",
-                     files.target.name(), " has ", m, "; line ", std::min(n, m) + 1,
-                     " has no translation: line n of one file must translate line n of the other");
+  check_line_counts(*files.source, files.target);
   return files;
 }
 
 Corpus training_corpus(const CorpusFiles& files, OnBadLine on_bad_line) {
-  if (on_bad_line == OnBadLine::kFail) refuse_bad_lines(files);
+  if (on_bad_line == OnBadLine::kFail) refuse_bad_lines_of(files);
   Corpus corpus;
   note_byte_order_marks(files, corpus.notes);
   const int64_t lines = files.target.size();
@@ -89,7 +100,7 @@ Corpus training_corpus(const CorpusFiles& files, OnBadLine on_bad_line) {
 }
 
 Corpus evaluation_corpus(const CorpusFiles& files, OnBadLine on_bad_line) {
-  if (on_bad_line == OnBadLine::kFail) refuse_bad_lines(files);
+  if (on_bad_line == OnBadLine::kFail) refuse_bad_lines_of(files);
   Corpus corpus;
   note_byte_order_marks(files, corpus.notes);
   const auto usable = [&](const Text& text, int64_t i) {

@@ -33,6 +33,12 @@ struct Corpus {
   [[nodiscard]] int64_t size() const { return int64_t(target.size()); }
 };
 
+// DataError when they have not the same number of lines, with both.
+void check_line_counts(const Text& source, const Text& target);
+
+// DataError at the first line that on_bad_line: fail refuses, with the number of such lines.
+void refuse_bad_lines(const Text& text);
+
 // Reads `PREFIX.SOURCE` and `PREFIX.TARGET`. DataError when their numbers of lines differ, with
 // both counts and both paths.
 [[nodiscard]] CorpusFiles read_corpus(const std::string& prefix, const std::string& source,

@@ -56,6 +56,39 @@ size_t unpack_member(std::string_view packed, const std::string& path, std::stri
   return given - stream.avail_in;
 }
 
+// First bytes that no UTF-8 text begins with.
+struct Signature {
+  std::string_view bytes;
+  const char* meaning;  // and the remedy
+};
+using namespace std::string_view_literals;
+constexpr Signature kSignatures[] = {
+    {"\x1f\x8b"sv, "a gzip file; add .gz to its name"},
+    {"\xFF\xFE\0\0"sv,
+     "UTF-32 (byte order mark FF FE 00 00); convert it: iconv -f UTF-32 -t UTF-8"},
+    {"\0\0\xFE\xFF"sv,
+     "UTF-32 (byte order mark 00 00 FE FF); convert it: iconv -f UTF-32 -t UTF-8"},
+    {"\xFF\xFE"sv, "UTF-16 (byte order mark FF FE); convert it: iconv -f UTF-16 -t UTF-8"},
+    {"\xFE\xFF"sv, "UTF-16 (byte order mark FE FF); convert it: iconv -f UTF-16 -t UTF-8"},
+    {"\xFD"
+     "7zXZ"sv,
+     "an xz file; unpack it: xz -d"},
+    {"\x28\xB5\x2F\xFD"sv, "a zstd file; unpack it: zstd -d"},
+    {"BZh91AY&SY"sv, "a bzip2 file; unpack it: bunzip2"},
+    {"PK\x03\x04"sv, "a zip file; unpack it: unzip"}};
+
+// UTF-16 without a mark: of the first bytes every second one is NUL, as in text of Latin letters.
+bool looks_like_utf16(std::string_view bytes, size_t parity) {
+  constexpr size_t kLooksAt = 256, kFewest = 8;
+  const size_t n = std::min(bytes.size(), kLooksAt);
+  size_t zeros = 0, others = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (bytes[i] != '\0') continue;
+    ++(i % 2 == parity ? zeros : others);
+  }
+  return n >= kFewest && others == 0 && 4 * zeros > n;
+}
+
 std::string read_gzip(const std::string& path) {
   const std::string packed = read_file("text", path);
   require<DataError>(packed.empty() || packed.starts_with("\x1f\x8b"), "text: ", path,
@@ -165,15 +198,30 @@ std::filesystem::path find_text(const std::filesystem::path& path) {
   require<DataError>(std::filesystem::exists(zipped, ignored), "text: neither ", path.string(),
                      " nor ", zipped.string(),
                      " exists; check data.train, data.valid, data.test, data.source, data.target",
+                     path.native().find(',') != std::string::npos
+                         ? " (one prefix each, not a list: join the texts with cat)"
+                         : "",
                      path.is_relative() ? ", and the directory the program was started in: " +
                                               std::filesystem::current_path(ignored).string()
                                         : "");
   return zipped;
 }
 
+std::string describe_foreign_bytes(std::string_view bytes) {
+  for (const Signature& signature : kSignatures)
+    if (bytes.starts_with(signature.bytes)) return join("is ", signature.meaning);
+  if (looks_like_utf16(bytes, 1)) return "is UTF-16; convert it: iconv -f UTF-16LE -t UTF-8";
+  if (looks_like_utf16(bytes, 0)) return "is UTF-16; convert it: iconv -f UTF-16BE -t UTF-8";
+  return "";
+}
+
 Text read_text(const std::filesystem::path& path) {
   const std::string found = find_text(path).string();
-  return {found, found.ends_with(".gz") ? read_gzip(found) : read_file("text", found)};
+  const bool is_packed = found.ends_with(".gz");
+  std::string bytes = is_packed ? read_gzip(found) : read_file("text", found);
+  const std::string foreign = describe_foreign_bytes(bytes);
+  require<DataError>(foreign.empty(), "text: ", found, is_packed ? " holds what " : " ", foreign);
+  return {found, std::move(bytes)};
 }
 
 }  // namespace fathom::data

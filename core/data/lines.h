@@ -60,8 +60,12 @@ class Text {
 // `path`, or else `path` with ".gz" added. DataError when there is neither.
 [[nodiscard]] std::filesystem::path find_text(const std::filesystem::path& path);
 
-// Reads find_text(path); a name ending in .gz is decompressed. DataError for a damaged gzip file,
-// IoError when the file cannot be read.
+// What the bytes of a file are if they are certainly no UTF-8 text, and how they become one: "is
+// UTF-16 (...); convert it: iconv ...". Empty: they may be text.
+[[nodiscard]] std::string describe_foreign_bytes(std::string_view bytes);
+
+// Reads find_text(path); a name ending in .gz is decompressed. DataError for a damaged gzip file
+// and for bytes that are certainly no text, IoError when the file cannot be read.
 [[nodiscard]] Text read_text(const std::filesystem::path& path);
 
 }  // namespace fathom::data

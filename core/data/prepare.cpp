@@ -14,12 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The texts of all splits, read once: the hashed bytes are the ones used.
-struct Texts {
-  CorpusFiles train;
-  std::optional<CorpusFiles> valid, test;
-};
-
 std::optional<CorpusFiles> read_split(const DataConfig& config, const std::string& prefix,
                                       bool decoder_only) {
   if (prefix.empty()) return std::nullopt;
@@ -27,11 +21,7 @@ std::optional<CorpusFiles> read_split(const DataConfig& config, const std::strin
 }
 
 Texts read_texts(const DataConfig& config, bool decoder_only) {
-  require(!config.train.empty(), "data.train: empty, it must be the prefix of the training text");
-  require(config.max_length >= 1, "data.max_length: ", config.max_length,
-          ", it must be at least 1");
-  require(decoder_only || config.source != config.target, "data.source: \"", config.source,
-          "\" is the same as data.target; they name the two sides");
+  check_keys(config, decoder_only);
   return {*read_split(config, config.train, decoder_only),
           read_split(config, config.valid, decoder_only),
           read_split(config, config.test, decoder_only)};
@@ -198,6 +188,24 @@ std::optional<PreparedData> open_learned(const Texts& texts, const DataConfig& c
 }
 
 }  // namespace
+
+void check_keys(const DataConfig& config, bool decoder_only) {
+  require(!config.train.empty(), "data.train: empty, it must be the prefix of the training text");
+  require(config.max_length >= 1, "data.max_length: ", config.max_length,
+          ", it must be at least 1");
+  require(decoder_only || config.source != config.target, "data.source: \"", config.source,
+          "\" is the same as data.target; they name the two sides");
+}
+
+std::optional<PreparedData> find_prepared(const Texts& texts, const DataConfig& config,
+                                          bool decoder_only) {
+  const std::string model =
+      config.tokenizer_model.empty() ? "" : Tokenizer::load(config.tokenizer_model).bytes();
+  const std::string fingerprint = fingerprint_of(texts, config, decoder_only, model);
+  std::string ignored;
+  if (auto data = open_learned(texts, config, decoder_only, model)) return data;
+  return open_prepared(directory_of(config, fingerprint), fingerprint, ignored);
+}
 
 PreparedData prepare(const DataConfig& config, bool decoder_only,
                      const PrepareProgress& progress_or_none, std::string model) {

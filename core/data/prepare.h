@@ -45,6 +45,21 @@ struct PreparedData {
   bool built = false;                          // by this call
 };
 
+// The texts of all splits, read once: the hashed bytes are the ones used.
+struct Texts {
+  CorpusFiles train;
+  std::optional<CorpusFiles> valid, test;
+};
+
+// What the keys of a data set may not be, whatever the texts are: InvalidArgument.
+void check_keys(const DataConfig& config, bool decoder_only);
+
+// The set that prepare() would find, or none: it would have to be built, or rebuilt. Nothing is
+// written, and no lock taken.
+[[nodiscard]] std::optional<PreparedData> find_prepared(const Texts& texts,
+                                                        const DataConfig& config,
+                                                        bool decoder_only);
+
 // `phase` is the current phase, `fraction` how much of it is done, 0 to 1.
 using PrepareProgress = std::function<void(std::string_view phase, double fraction)>;
 

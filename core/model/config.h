@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace fathom::model {
 
@@ -42,8 +42,8 @@ struct Contradiction {
   std::string other_allowed = {};
 };
 
-// The first one of a model whose values are each within their range.
-[[nodiscard]] std::optional<Contradiction> find_contradiction(const ModelConfig& model);
+// All of a model whose values are each within their range.
+[[nodiscard]] std::vector<Contradiction> contradictions(const ModelConfig& model);
 
 // Sublayers with their residual connections, of both stacks.
 [[nodiscard]] inline int64_t block_count(const ModelConfig& model) {

@@ -15,8 +15,8 @@ void check(const ModelConfig& c) {
   require(c.width >= 4, "model.width: got ", c.width, ", allowed at least 4");
   require(c.heads >= 1 && c.ffn_width >= 1 && c.decoder_layers >= 1,
           "model: needs heads, ffn_width and decoder_layers");
-  if (const auto wrong = find_contradiction(c))
-    fail(wrong->key, ": got ", wrong->value, ", allowed ", wrong->allowed);
+  for (const Contradiction& wrong : contradictions(c))
+    fail(wrong.key, ": got ", wrong.value, ", allowed ", wrong.allowed);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ bool set_depth(Config& config, const YamlNode& node) {
   const auto layers = [&](size_t begin, size_t end) -> std::optional<int64_t> {
     const YamlNode digits = {.kind = YamlNode::Kind::kScalar,
                              .text = node.text.substr(begin, end - begin)};
-    if (digits.text.starts_with('+')) return std::nullopt;
+    if (digits.text.find_first_not_of("0123456789") != digits.text.npos) return std::nullopt;
     return integer(1, kMostLayers).parse(digits);
   };
   const auto encoder = d > 0 ? layers(1, d) : 0, decoder = layers(d + 1, node.text.size());
@@ -135,9 +135,11 @@ void add_data_keys(std::vector<Key>& keys) {
 
   data("train", &D::train, path_or_none(), kNever,
        "Training set: a prefix P for the files P.SOURCE and P.TARGET, "
-       "each plain or with .gz added. The same text may lie elsewhere when a run is resumed.");
+       "each plain or with .gz added. The same text may lie elsewhere when a run is resumed.")
+      .is_required = true;
   data("valid", &D::valid, path_or_none(), kOnRequest,
-       "Validation set, in the same form. The same text may lie elsewhere when a run is resumed.");
+       "Validation set, in the same form. The same text may lie elsewhere when a run is resumed.")
+      .is_required = true;
   data("test", &D::test, path_or_none(), kFreely, "Test set, in the same form.");
   data("source", &D::source, name(), kNever, "File name ending of the source side; its language.");
   data("target", &D::target, name(), kNever,
@@ -243,12 +245,14 @@ void add_train_keys(std::vector<Key>& keys) {
   train("precision", &T::precision, {{"fp32", kFp32}, {"bf16", kBf16}, {"fp64", kFp64}}, kOnRequest,
         "Type of matrices and activations; bf16 keeps fp32 master weights. "
         "bf16 and fp64 on device reference only.");
-  train("device", &T::device,
-        {{"auto", kAuto}, {"cpu", kCpu}, {"cuda", kCuda}, {"reference", kReference}}, kFreely,
-        "What computes: the fast kernels of the CPU, a GPU, "
-        "or the slow plain loops that are the specification.")
-      .not_available = {
+  Key& device =
+      train("device", &T::device,
+            {{"auto", kAuto}, {"cpu", kCpu}, {"cuda", kCuda}, {"reference", kReference}}, kFreely,
+            "What computes: the fast kernels of the CPU, a GPU, "
+            "or the slow plain loops that are the specification.");
+  device.not_available = {
       {"cuda", "this program has no GPU kernels yet; available: auto, cpu, reference"}};
+  device.meant = {{"gpu", "cuda"}, {"GPU", "cuda"}, {"nvidia", "cuda"}, {"CPU", "cpu"}};
   train("threads", &T::threads, integer(0, 1024), kFreely,
         "Threads of a rank. 0: the cores that the rank may use.");
 }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <istream>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,15 +56,27 @@ std::string described(const YamlNode& node) {
   fail(head, meant ? hint(meant) : ", allowed sections: " + listed(sections()));
 }
 
-// Walks down to the leaves and enters each into `settings`; a later one replaces an earlier.
+// What was given, and what was wrong with it.
+struct Gathered {
+  Problems& problems;
+  Settings settings = {};
+  std::set<std::string> broken = {};  // sections of which something could not be read
+
+  template <class F>
+  void attempt(const std::string& name, const F& f) {
+    if (!problems.attempt(f)) broken.insert(section_of(name));
+  }
+};
+
+// Walks down to the leaves and enters each into the settings; a later one replaces an earlier.
 void collect(const YamlNode& node, const std::string& name, Strength strength,
-             const std::string& source, Settings& settings) {
+             const std::string& source, Gathered& out) {
   const auto place_of = [&](const YamlNode& at) {
     return strength == Strength::kFile ? join(source, ":", at.line) : source;
   };
   const std::string place = place_of(node);
   if (find_key(name)) {
-    settings.insert_or_assign(name, Setting{node, strength, place});
+    out.settings.insert_or_assign(name, Setting{node, strength, place});
     return;
   }
   const bool is_root = name.empty();
@@ -70,7 +85,7 @@ void collect(const YamlNode& node, const std::string& name, Strength strength,
   if (node.kind == Kind::kNull && strength == Strength::kFile) return;
   require(node.kind == Kind::kMap, place, ": ", is_root ? "" : name + ": ", "got ", described(node),
           ", allowed a map of ", is_root ? "sections: " : "keys: ", listed(below));
-  for (const YamlNode& item : node.items) {
+  const auto collect_item = [&](const YamlNode& item) {
     require(!item.key.empty(), place_of(item), ": an empty key");
     const std::string path = is_root ? item.key : name + "." + item.key;
     // A second spelling of a key would get past the check for duplicates.
@@ -79,23 +94,36 @@ void collect(const YamlNode& node, const std::string& name, Strength strength,
     require(!has_point || !is_known, place_of(item), ": ", path,
             ": a point in a key, allowed are nested maps: ", path.substr(0, path.rfind('.')), ": {",
             path.substr(path.rfind('.') + 1), ": ...}");
-    collect(item, path, strength, source, settings);
-  }
+    collect(item, path, strength, source, out);
+  };
+  for (const YamlNode& item : node.items)
+    out.attempt(is_root ? item.key : name, [&] { collect_item(item); });
 }
 
 // `key=value`. The value is text as it stands, so that a path may hold any character; one that
-// starts with a quote or bracket is YAML.
-void collect_override(const std::string& word, Settings& settings) {
+// starts with a quote or bracket is YAML, unless it is none and text is meant: [::1]:9464.
+YamlNode value_of_word(const std::string& name, const std::string& text, const std::string& place) {
+  const YamlNode plain = {.kind = Kind::kScalar, .text = text};
+  if (text.empty() || std::strchr("'\"[{", text[0]) == nullptr) return plain;
+  const Key* key = find_key(name);
+  const bool is_text =
+      key != nullptr && key->type == "text" && std::strchr("[{", text[0]) != nullptr;
+  try {
+    return read_yaml(text, place + ": " + printable(name));
+  } catch (const InvalidArgument&) {
+    if (!is_text) throw;
+    return plain;
+  }
+}
+
+void collect_override(const std::string& word, Gathered& out) {
   const std::string place = "command line";
   const size_t equals = word.find('=');
   require(equals != word.npos && equals > 0, place, ": got ", printable(word),
           ", allowed key=value");
   const std::string name = word.substr(0, equals), text = word.substr(equals + 1);
-  const bool is_yaml = !text.empty() && std::strchr("'\"[{", text[0]) != nullptr;
-  require(is_yaml || text.size() <= kMaxConfigBytes, place, ": ", printable(name), ": too long");
-  const YamlNode plain = {.kind = Kind::kScalar, .text = text};
-  collect(is_yaml ? read_yaml(text, place + ": " + printable(name)) : plain, name,
-          Strength::kCommandLine, place, settings);
+  require(text.size() <= kMaxConfigBytes, place, ": ", printable(name), ": too long");
+  collect(value_of_word(name, text, place), name, Strength::kCommandLine, place, out);
 }
 
 void apply(const std::string& name, const Setting& setting, Config& config) {
@@ -105,8 +133,11 @@ void apply(const std::string& name, const Setting& setting, Config& config) {
     require(!value.is_scalar() || value.text != missing.value, setting.place, ": ", name, ": got ",
             missing.value, ", which is not available: ", missing.reason);
   if (key.set(config, value)) return;
-  fail(setting.place, ": ", name, ": got ", described(value), ", allowed ", key.allowed,
-       hint(nearest(value.text, key.choices)));
+  const auto meant = key.meant.find(value.text);
+  fail(setting.place, ": ", name, ": got ", described(value),
+       setting.strength == Strength::kDefault ? " (the file's name)" : "", ", allowed ",
+       key.allowed,
+       hint(meant != key.meant.end() ? meant->second : nearest(value.text, key.choices)));
 }
 
 // `model.depth` stands for two keys: it replaces weaker ones and must agree with its equals.
@@ -162,37 +193,85 @@ bool names_run_directory(const std::vector<std::string>& overrides) {
                      [](const std::string& word) { return word.starts_with("run.directory="); });
 }
 
+GatheredConfig gather(std::string_view text, const std::string& source,
+                      const std::string& default_name, const std::vector<std::string>& overrides,
+                      Problems& problems) {
+  Gathered given{problems};
+  // Of a file that is no YAML nothing is known, and every rule might speak of a default.
+  const bool is_yaml = problems.attempt(
+      [&] { collect(read_yaml(text, source), "", Strength::kFile, source, given); });
+  for (const std::string& word : overrides)
+    given.attempt(word.substr(0, word.find('=')), [&] { collect_override(word, given); });
+  given.attempt("model", [&] { replace_depth(given.settings); });
+  // Not a value anyone wrote: refused like one, but at no line.
+  const YamlNode name = {.kind = Kind::kScalar, .text = default_name};
+  given.settings.try_emplace("run.name", Setting{name, Strength::kDefault, source});
+  GatheredConfig out;
+  for (const auto& [key, setting] : given.settings)
+    given.attempt(key, [&] { apply(key, setting, out.config); });
+  if (!is_yaml)
+    for (const std::string& section : sections()) given.broken.insert(section);
+  out.broken = std::move(given.broken);
+  resolve(out.config, given.settings, source, out.broken, problems);
+  return out;
+}
+
 }  // namespace
 
 Config parse_config(std::string_view text, const std::string& source,
                     const std::string& default_name, const std::vector<std::string>& overrides) {
-  Settings settings;
-  collect(read_yaml(text, source), "", Strength::kFile, source, settings);
-  for (const std::string& word : overrides) collect_override(word, settings);
-  replace_depth(settings);
-  // Not a value anyone wrote: refused like one, but at no line.
-  const YamlNode name = {.kind = Kind::kScalar, .text = default_name};
-  settings.try_emplace("run.name", Setting{name, Strength::kDefault, source});
-  Config config;
-  for (const auto& [key, setting] : settings) apply(key, setting, config);
-  resolve(config, settings, source);
+  Problems problems;
+  Config config = gather(text, source, default_name, overrides, problems).config;
+  if (!problems.empty()) fail(problems.errors().front().what());
   return config;
+}
+
+ConfigSource config_source(const std::filesystem::path& path) {
+  const std::filesystem::path file = config_file_of(path);
+  ConfigSource source = {.text = read_config(file),
+                         .name = printable(file.string()),
+                         .run_name = file.stem().string(),
+                         .folder = file.parent_path(),
+                         .run = {}};
+  if (lies_in_a_run(file)) source.run = parent_of(file);
+  return source;
+}
+
+ConfigSource config_source(std::istream& in) {
+  std::string text(kMaxConfigBytes + 1, '\0');
+  in.read(text.data(), std::streamsize(text.size()));
+  text.resize(size_t(in.gcount()));
+  return {.text = std::move(text), .name = "standard input", .run_name = "stdin"};
+}
+
+GatheredConfig gather_config(const ConfigSource& source, const std::vector<std::string>& overrides,
+                             Problems& problems) {
+  GatheredConfig out = gather(source.text, source.name, source.run_name, overrides, problems);
+  if (!source.run.empty() && !names_run_directory(overrides)) out.config.run.directory = source.run;
+  expand_home(out.config);
+  find_corpora(out.config.data, source.folder);
+  return out;
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  const std::filesystem::path file = config_file_of(path);
-  Config config =
-      parse_config(read_config(file), printable(file.string()), file.stem().string(), overrides);
-  const bool is_moved = lies_in_a_run(file) && !names_run_directory(overrides);
-  if (is_moved) config.run.directory = parent_of(file);
-  find_corpora(config.data, file.parent_path());
+  Problems problems;
+  Config config = gather_config(config_source(path), overrides, problems).config;
+  if (!problems.empty()) fail(problems.errors().front().what());
   return config;
 }
 
+void check_complete(const Config& config, const std::string& source, Problems& problems) {
+  for (const Key& key : schema()) {
+    if (!key.is_required || key.get(config) != key.get(Config{})) continue;
+    problems.add(InvalidArgument(
+        join(source, ": ", key.name, ": is not set, allowed a path; a run needs it")));
+  }
+}
+
 void check_complete(const Config& config, const std::string& source) {
-  for (const auto& [key, value] :
-       {std::pair("data.train", &config.data.train), std::pair("data.valid", &config.data.valid)})
-    require(!value->empty(), source, ": ", key, ": is not set, allowed a path; a run needs it");
+  Problems problems;
+  check_complete(config, source, problems);
+  if (!problems.empty()) fail(problems.errors().front().what());
 }
 
 }  // namespace fathom::launcher

@@ -1,6 +1,8 @@
 #include "launcher/config/resolve.h"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/data/batch_plan.h"
@@ -15,6 +17,7 @@ struct Given {
   const Config& config;
   const Settings& settings;
   const std::string& source;
+  Problems& problems;
 
   [[nodiscard]] Setting find(std::string_view key) const {
     const auto found = settings.find(key);
@@ -28,10 +31,10 @@ struct Given {
   }
 
   // A key left at its default has no place of its own: then the other key of the rule is shown.
-  [[noreturn]] void refuse(const std::string& key, const std::string& other,
-                           const std::string& allowed) const {
-    fail(find(has(key) ? key : other).place, ": ", key, ": got ", value_of(config, key),
-         has(key) ? "" : " (the default)", ", allowed ", allowed);
+  void refuse(const std::string& key, const std::string& other, const std::string& allowed) const {
+    problems.add(InvalidArgument(join(find(has(key) ? key : other).place, ": ", key, ": got ",
+                                      value_of(config, key), has(key) ? "" : " (the default)",
+                                      ", allowed ", allowed)));
   }
 };
 
@@ -55,8 +58,9 @@ void imply_topology_options(const Given& given, model::ModelConfig& model) {
     if (option && !option->accepts(value))
       given.refuse(key, key, option->allowed() + " with " + given.with_value("model.topology"));
     if (!option && given.strength(key) >= given.strength("model.topology"))
-      fail(given.find(key).place, ": ", key, ": got ", value, ", but topology ", model.topology,
-           " has no such option");
+      given.problems.add(
+          InvalidArgument(join(given.find(key).place, ": ", key, ": got ", value, ", but topology ",
+                               model.topology, " has no such option")));
     if (option) options.emplace(name, value);
   }
   for (const topology::TopologyOption& option : known)
@@ -65,11 +69,13 @@ void imply_topology_options(const Given& given, model::ModelConfig& model) {
 }
 
 void check_model(const Given& given) {
-  const auto wrong = model::find_contradiction(given.config.model);
-  if (!wrong) return;
-  const bool blames_other = given.has(wrong->other) && !given.has(wrong->key);
-  if (blames_other) given.refuse(wrong->other, wrong->other, wrong->other_allowed);
-  given.refuse(wrong->key, wrong->other, wrong->allowed);
+  for (const model::Contradiction& wrong : model::contradictions(given.config.model)) {
+    const bool blames_other = given.has(wrong.other) && !given.has(wrong.key);
+    if (blames_other)
+      given.refuse(wrong.other, wrong.other, wrong.other_allowed);
+    else
+      given.refuse(wrong.key, wrong.other, wrong.allowed);
+  }
 }
 
 void check_batch(const Given& given) {
@@ -120,26 +126,47 @@ void check_checkpoint(const Given& given) {
   if (checkpoint.every_steps == 0)
     given.refuse("checkpoint.keep_every", "checkpoint.every_steps",
                  "0 (off) with " + steps + "; set every_steps to save at such steps");
-  if (checkpoint.keep_every % checkpoint.every_steps != 0)
+  else if (checkpoint.keep_every % checkpoint.every_steps != 0)
     given.refuse("checkpoint.keep_every", "checkpoint.every_steps", "a multiple of " + steps);
 }
 
+// A rule and the sections that it looks at.
+struct Rule {
+  std::vector<std::string> sections;
+  void (*apply)(const Given& given, Config& config);
+};
+
+const Rule kRules[] = {
+    {{"model"},
+     [](const Given& given, Config& config) {
+       if (config.model.kind == model::ModelKind::kDecoder)
+         imply(given, "model.encoder_layers", config.model.encoder_layers, 0, "model.kind");
+     }},
+    {{"optimizer"},
+     [](const Given& given, Config& config) {
+       if (config.optimizer.schedule == optim::Schedule::kInverseSqrtW1)
+         imply(given, "optimizer.warmup_steps", config.optimizer.warmup_steps, int64_t{1},
+               "optimizer.schedule");
+     }},
+    {{"run"},
+     [](const Given&, Config& config) {
+       if (config.run.directory.empty()) config.run.directory = "runs/" + config.run.name;
+     }},
+    {{"model"}, [](const Given& given, Config& c) { imply_topology_options(given, c.model); }},
+    {{"model"}, [](const Given& given, Config&) { check_model(given); }},
+    {{"batch", "dist"}, [](const Given& given, Config&) { check_batch(given); }},
+    {{"optimizer", "train"}, [](const Given& given, Config&) { check_schedule(given); }},
+    {{"train", "model"}, [](const Given& given, Config&) { check_train(given); }},
+    {{"checkpoint"}, [](const Given& given, Config&) { check_checkpoint(given); }}};
+
 }  // namespace
 
-void resolve(Config& config, const Settings& settings, const std::string& source) {
-  const Given given = {config, settings, source};
-  if (config.model.kind == model::ModelKind::kDecoder)
-    imply(given, "model.encoder_layers", config.model.encoder_layers, 0, "model.kind");
-  if (config.optimizer.schedule == optim::Schedule::kInverseSqrtW1)
-    imply(given, "optimizer.warmup_steps", config.optimizer.warmup_steps, int64_t{1},
-          "optimizer.schedule");
-  if (config.run.directory.empty()) config.run.directory = "runs/" + config.run.name;
-  imply_topology_options(given, config.model);
-  check_model(given);
-  check_batch(given);
-  check_schedule(given);
-  check_train(given);
-  check_checkpoint(given);
+void resolve(Config& config, const Settings& settings, const std::string& source,
+             const std::set<std::string>& broken, Problems& problems) {
+  const Given given = {config, settings, source, problems};
+  const auto is_broken = [&](const std::string& section) { return broken.contains(section); };
+  for (const Rule& rule : kRules)
+    if (std::ranges::none_of(rule.sections, is_broken)) rule.apply(given, config);
 }
 
 }  // namespace fathom::launcher

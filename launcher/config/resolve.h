@@ -7,10 +7,12 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "launcher/config/config.h"
 #include "launcher/config/yaml.h"
+#include "launcher/problems.h"
 
 namespace fathom::launcher {
 
@@ -26,7 +28,9 @@ struct Setting {
 // By key; those left at their default are absent.
 using Settings = std::map<std::string, Setting, std::less<>>;
 
-// Throws InvalidArgument at the place of the key that has to change.
-void resolve(Config& config, const Settings& settings, const std::string& source);
+// Notes an InvalidArgument at the place of each key that has to change. `broken`: sections of which
+// a value could not be read; no rule that looks at one of them is applied.
+void resolve(Config& config, const Settings& settings, const std::string& source,
+             const std::set<std::string>& broken, Problems& problems);
 
 }  // namespace fathom::launcher

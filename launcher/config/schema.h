@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ struct Key {
   MayChange may_change;
   std::vector<std::string> choices = {};  // of a choice
   std::vector<NotAvailable> not_available = {};
+  // By words that are not spelt like the value they mean: gpu for cuda.
+  std::map<std::string, std::string, std::less<>> meant = {};
+  bool is_required = false;  // by a training run: its default is none
 
   // Writes the field. False: the value is not allowed, and the Config is as it was.
   std::function<bool(Config&, const YamlNode&)> set = {};

@@ -1,5 +1,7 @@
 #include "launcher/config/show.h"
 
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "core/base/hash.h"
@@ -7,7 +9,11 @@
 
 namespace fathom::launcher {
 
-std::string to_yaml(const Config& config) {
+namespace {
+
+// `note`: what stands behind a value.
+std::string to_yaml(const Config& config,
+                    const std::function<std::string(const Key&, const std::string&)>& note) {
   std::string out;
   std::string open_map;  // dotted path of the map that the last line stands in
   for (const Key& key : schema()) {
@@ -21,9 +27,28 @@ std::string to_yaml(const Config& config) {
       if (is_nested) out += "  " + map.substr(section.size() + 1) + ":\n";
       open_map = map;
     }
-    out += fmt::format("{}{}: {}\n", is_nested ? "    " : "  ", key.name.substr(point + 1), *value);
+    out += fmt::format("{}{}: {}{}\n", is_nested ? "    " : "  ", key.name.substr(point + 1),
+                       *value, note(key, *value));
   }
   return out;
+}
+
+}  // namespace
+
+std::string to_yaml(const Config& config) {
+  return to_yaml(config, [](const Key&, const std::string&) { return ""; });
+}
+
+std::string to_marked_yaml(const Config& config) {
+  Config plain;
+  plain.run = {.name = config.run.name, .directory = "runs/" + config.run.name};
+  Config of_its_topology;  // whose options have defaults of their own
+  of_its_topology.model.topology = config.model.topology;
+  return to_yaml(config, [&](const Key& key, const std::string& value) {
+    const bool is_option = key.name.starts_with("model.topology_options.");
+    const auto by_default = key.get(is_option ? of_its_topology : plain);
+    return by_default && *by_default != value ? "  # default " + *by_default : "";
+  });
 }
 
 std::string config_hash(const Config& config) {

@@ -11,6 +11,9 @@ namespace fathom::launcher {
 // Every key in the order of the table. Loading it gives an equal Config.
 [[nodiscard]] std::string to_yaml(const Config& config);
 
+// The same for people: a value that is not the key's default has that behind it, "# default 0.1".
+[[nodiscard]] std::string to_marked_yaml(const Config& config);
+
 // 16 hexadecimal digits; ranks compare it at start.
 [[nodiscard]] std::string config_hash(const Config& config);
 

@@ -27,6 +27,55 @@ std::optional<T> parse_plain(const YamlNode& node) {
   return value;
 }
 
+bool are_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// 1_000 becomes 1000. False: an underscore that does not stand between thousands.
+bool join_thousands(std::string& digits) {
+  if (digits.find('_') == digits.npos) return true;
+  if (digits[0] == '_') return false;
+  std::string joined;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool is_between = (digits.size() - i) % 4 == 0;
+    if ((digits[i] == '_') != is_between) return false;
+    if (!is_between) joined += digits[i];
+  }
+  digits = joined;
+  return true;
+}
+
+// Turns 1e3, 2.5e3 and 1_000 into plain digits. False: it is no whole number, or has a leading
+// zero. A point needs an exponent: 256.0 is a number, not an integer.
+bool write_out(std::string& text) {
+  constexpr int kMostZeros = 20;  // more is no int64
+  const size_t begin = text.find_first_not_of("+-");
+  if (begin == text.npos) return false;
+  const size_t e = std::min(text.find_first_of("eE"), text.size());
+  std::string whole = text.substr(begin, e - begin), fraction;
+  const size_t point = whole.find('.');
+  if (point != whole.npos) {
+    fraction = whole.substr(point + 1);
+    whole.resize(point);
+    if (e == text.size() || !are_digits(fraction)) return false;
+  }
+  if (!join_thousands(whole) || !are_digits(whole)) return false;
+  if (whole.size() > 1 && whole[0] == '0') return false;
+  int zeros = 0;
+  if (e < text.size()) {
+    std::string_view exponent = std::string_view(text).substr(e + 1);
+    if (exponent.starts_with('+')) exponent.remove_prefix(1);
+    if (!are_digits(exponent) || exponent.size() > 2) return false;
+    std::from_chars(exponent.data(), exponent.data() + exponent.size(), zeros);
+    zeros -= int(fraction.size());
+    if (zeros < 0 || zeros > kMostZeros) return false;
+  }
+  const std::string sign = text.substr(0, begin);
+  text = sign + (whole == "0" && !fraction.empty() ? "" : whole) + fraction +
+         std::string(size_t(zeros), '0');
+  return true;
+}
+
 std::optional<double> parse_number(const YamlNode& node, const Interval& range) {
   const auto value = parse_plain<double>(node);
   if (!value || !std::isfinite(*value)) return std::nullopt;
@@ -60,10 +109,9 @@ std::string text_of(const Interval& range) {
 
 Grammar<int64_t> integer(int64_t low, int64_t high) {
   const auto parse = [=](const YamlNode& node) -> std::optional<int64_t> {
-    const size_t digits = node.text.find_first_not_of("+-");
-    const bool has_zero = digits != node.text.npos && node.text[digits] == '0';
-    if (has_zero && node.text.size() > digits + 1) return std::nullopt;
-    const auto value = parse_plain<int64_t>(node);
+    YamlNode digits = node;
+    if (!node.is_scalar() || !write_out(digits.text)) return std::nullopt;
+    const auto value = parse_plain<int64_t>(digits);
     return value && *value >= low && *value <= high ? value : std::nullopt;
   };
   return {"integer", fmt::format("integer in [{}, {}]", low, high), parse,

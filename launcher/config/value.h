@@ -24,7 +24,8 @@ struct Grammar {
   std::vector<std::string> words = {};               // of a choice
 };
 
-// Decimal digits with a sign; no leading zero (YAML 1.1 reads it as octal), no fraction.
+// Decimal digits with a sign; no leading zero (YAML 1.1 reads it as octal), no fraction. 1_000, 1e3
+// and 2.5e3 are integers too.
 [[nodiscard]] Grammar<int64_t> integer(int64_t low, int64_t high);
 
 // A finite decimal number: no `nan`, `inf`, `1e400` or hexadecimal. Written with a point where YAML

@@ -12,6 +12,7 @@
 #include "launcher/commands/evaluate.h"
 #include "launcher/commands/train.h"
 #include "launcher/commands/translate.h"
+#include "launcher/config/document.h"
 #include "tests/support/expect_error.h"
 
 namespace fathom::launcher {
@@ -58,11 +59,14 @@ TEST(CommandLine, NamesEveryCommandInItsHelp) {
 
 TEST(CommandLine, CallsTheCommandThatItNames) {
   std::ostringstream text, markdown;
-  (void)config_keys(KeysForm::kText, text);
-  (void)config_keys(KeysForm::kMarkdown, markdown);
+  (void)config_keys(KeysForm::kText, "", text);
+  (void)config_keys(KeysForm::kMarkdown, "", markdown);
 
   EXPECT_EQ(run({"config", "keys"}).out, text.str());
   EXPECT_EQ(run({"config", "keys", "--markdown"}).out, markdown.str());
+  EXPECT_EQ(run({"config", "keys", "batch.tok"}).out, keys_as_text({find_key("batch.tokens")}));
+  EXPECT_EQ(run({"config", "keys", "batch.tok", "--json"}).out,
+            keys_as_json({find_key("batch.tokens")}));
 }
 
 TEST(CommandLine, RefusesWhatNamesNoCommand) {
@@ -75,6 +79,8 @@ TEST(CommandLine, RefusesWhatNamesNoCommand) {
   refuses("a subcommand is required; see --help", {"config"});
   refuses("a subcommand is required; see --help", {"checkpoint"});
   refuses("not expected: trian; see --help", {"trian"});
+  refuses("arguments were not expected: 5 --beam 7; see --help",
+          {"translate", "run", "5", "--beam", "7"});
   refuses("config is required; see --help", {"train"});
   refuses("checkpoint diff: needs two paths, got 3", {"checkpoint", "diff", "a", "b", "c"});
 }
@@ -85,6 +91,17 @@ TEST(CommandLine, RefusesAnEmptyValueOfAnOption) {
     EXPECT_TRUE(support::throws_with<InvalidArgument>("is empty", [&] {
       (void)parsed(add_train, "train", {"c.yaml", option, ""});
     })) << option;
+}
+
+TEST(CommandLine, TakesWordsForHelpAndVersion) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "train"}).out, run({"train", "--help"}).out);
+  EXPECT_EQ(run({"help", "config", "keys"}).out, run({"config", "keys", "--help"}).out);
+  const std::string version = run({"--version"}).out;
+  EXPECT_EQ(run({"version"}).out, version);
+  EXPECT_EQ(run({"-V"}).out, version);
+  for (const char* library : {"MPI ", "HDF5 1", "SentencePiece 0", "prometheus-cpp 1"})
+    EXPECT_NE(version.find(library), std::string::npos) << library << version;
 }
 
 TEST(CommandLine, FillsTheOptionsOfACommandOverItsDefaults) {

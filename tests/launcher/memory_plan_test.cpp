@@ -117,15 +117,60 @@ TEST(MemoryPlan, OfAModelLargerThanTheMachineIsThereAtOnce) {
   EXPECT_GT(plan_memory(config, {1}).by_ranks[0].total(), int64_t{1} << 39);
 }
 
+// The peak of a step's arena, by a device that computes.
+TEST(MemoryPlan, ActivationsAreWhatAStepTakes) {
+  for (const std::string topology : {"residual", "post-ln", "hyper-connections", "denseformer"})
+    for (const bool recomputes : {false, true})
+      for (const bool is_fast : {false, true}) {
+        Config config = small_config();
+        config.model.topology = topology;
+        config.model.recompute_activations = recomputes;
+        config.model.width = 32;
+        config.model.ffn_width = 64;
+        config.batch = {.tokens = 160, .micro_tokens = 80, .shards = 4};
+        config.data.max_length = 39;
+        if (is_fast) config.dist.reduction = dist::Reduction::kFast;
+        const std::vector<data::TokenPair> pairs(
+            4, {.source = std::vector<int32_t>(39, 2), .target = std::vector<int32_t>(39, 3)});
+        const data::Dataset data = data::Dataset::from_pairs(pairs, false);
+        const std::unique_ptr<Device> device = make_device(config);
+        model::Transformer model(config.model, *device, compute_type(config));
+        const auto group = dist::make_local_group(1);
+        GradientStep step(
+            model, *device, data, *group[0], ownership_of(config.dist, model.parameters(), 1),
+            {.reducer = {.reduction = config.dist.reduction, .shards = 4}, .micro_tokens = 80});
+        const data::PairLengths lengths = data.lengths();
+
+        (void)step.run(data::EpochPlan(lengths, config.batch, 1, 0).batch(0), 1, false);
+        device->compute().synchronise();
+
+        const double planned = double(plan_memory(config, {1}).activations);
+        const double peak = double(device->arena().peak_bytes());
+        const double pairs_of_a_pass = is_fast ? 1 : 2;  // planned for; a shard here has one
+        EXPECT_GE(planned, peak) << topology << recomputes << is_fast;
+        EXPECT_LE(planned, 1.1 * pairs_of_a_pass * peak) << topology << recomputes << is_fast;
+      }
+}
+
+TEST(MemoryPlan, ActivationsGrowWithTheMicroBatch) {
+  Config config = small_config();
+  config.dist.reduction = dist::Reduction::kFast;
+  config.batch.micro_tokens = 1028;  // four pairs
+  const double small = double(plan_memory(config, {1}).activations);
+  config.batch.micro_tokens = 2056;
+
+  EXPECT_NEAR(double(plan_memory(config, {1}).activations) / small, 2, 0.2);
+}
+
 TEST(MemoryPlan, HasALineForEveryPowerOfTwoUpToTheShards) {
   Config config = small_config();
   config.batch.shards = 6;
 
   const std::string text = describe_memory(config);
 
-  EXPECT_EQ(std::ranges::count(text, '\n'), 6);  // two lines of head, one about saves
+  EXPECT_EQ(std::ranges::count(text, '\n'), 7);  // three lines of head, one about saves
   EXPECT_NE(text.find("with 2000 pieces"), text.npos);
-  EXPECT_NE(text.find("\n     4 "), text.npos);
+  EXPECT_NE(text.find("\n          4 "), text.npos);
 }
 
 }  // namespace

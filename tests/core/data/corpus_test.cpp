@@ -58,6 +58,17 @@ TEST(Corpus, StopsAtABadLineWithItsPlaceAndTheRemedy) {
               AllOf(HasSubstr("x.de:2:2: NUL byte"), HasSubstr("data.on_bad_line: skip")));
 }
 
+TEST(Corpus, SaysHowManyLinesAreBad) {
+  const auto error = [](const std::string& bytes) {
+    return error_of<DataError>([&] { refuse_bad_lines(Text("x.de", bytes)); });
+  };
+
+  EXPECT_THAT(error("a\nb\r\n\xFF\nc\r\n"), AllOf(HasSubstr("x.de:2:2: carriage return"),
+                                                  HasSubstr(", the first of 3 bad lines;")));
+  EXPECT_THAT(error("a\nb\r\n"), ::testing::Not(HasSubstr("first of")));
+  EXPECT_EQ(error("a\n"), "<no error>");
+}
+
 TEST(Corpus, DropsAndCountsEveryPairThatCannotBeUsed) {
   using namespace std::string_literals;
   const std::string huge(2'000'000, 'x');

@@ -108,6 +108,55 @@ TEST(ReadText, NamesBothPathsWhenThereIsNoFile) {
                     HasSubstr("data.train")));
 }
 
+// Whatever the number of lines that such bytes seem to have.
+TEST(ReadText, SaysWhatBytesAreThatAreNoText) {
+  using namespace std::string_literals;
+  const TemporaryDirectory dir;
+  const auto said = [&](const std::string& name) {
+    return error_of<DataError>([&] { (void)read_text(dir / name); });
+  };
+  write_gzip(dir / "zipped.de", "eins\nzwei\n");
+  dir.write("little.de",
+            "\xFF\xFE"
+            "e\0i\0n\0s\0\n\0"s);
+  dir.write("big.de", "\xFE\xFF\0e\0i\0n\0s\0\n"s);
+  dir.write("wide.de", "\xFF\xFE\0\0e\0\0\0"s);
+  dir.write("bare.de", "e\0i\0n\0s\0\n\0z\0w\0e\0i\0\n\0"s);
+  dir.write("xz.de",
+            "\xFD"
+            "7zXZ\0"s);
+  dir.write("zstd.de", "\x28\xB5\x2F\xFD rest");
+  write_gzip(dir / "inside.de.gz",
+             "\xFF\xFE"
+             "e\0"s);
+
+  EXPECT_EQ(said("zipped.de"),
+            "text: " + dir / "zipped.de" + " is a gzip file; add .gz to its name");
+  for (const char* name : {"little.de", "big.de"})
+    EXPECT_THAT(said(name), HasSubstr(" is UTF-16 (byte order mark ")) << name;
+  EXPECT_THAT(said("little.de"), HasSubstr("convert it: iconv -f UTF-16 -t UTF-8"));
+  EXPECT_THAT(said("wide.de"), HasSubstr(" is UTF-32 (byte order mark FF FE 00 00)"));
+  EXPECT_THAT(said("bare.de"), HasSubstr(" is UTF-16; convert it: iconv -f UTF-16LE"));
+  EXPECT_THAT(said("xz.de"), HasSubstr(" is an xz file; unpack it"));
+  EXPECT_THAT(said("zstd.de"), HasSubstr(" is a zstd file; unpack it"));
+  EXPECT_THAT(said("inside.de.gz"), HasSubstr(" holds what is UTF-16"));
+}
+
+TEST(ReadText, TakesTextThatIsOnlyUnusual) {
+  using namespace std::string_literals;
+  for (const std::string& text : {"a\0b\n"s, "\0\0\0\0\0\0\0\0\0\0\0\0"s, "PK is a name\n"s,
+                                  "\xFFz\n"s, "BZ\n"s, ""s, "\xEF\xBB\xBFmark\n"s})
+    EXPECT_EQ(describe_foreign_bytes(text), "") << text;
+}
+
+TEST(ReadText, SaysThatAPrefixIsNoList) {
+  EXPECT_THAT(error_of<DataError>([] { (void)read_text("a,b.de"); }),
+              AllOf(HasSubstr("neither a,b.de nor a,b.de.gz exists"),
+                    HasSubstr("one prefix each, not a list: join the texts with cat")));
+  EXPECT_THAT(error_of<DataError>([] { (void)read_text("ab.de"); }),
+              ::testing::Not(HasSubstr("list")));
+}
+
 TEST(ReadText, RefusesADamagedGzipFile) {
   const TemporaryDirectory dir;
   write_gzip(dir / "whole.gz", testing::sentences(2000, true));

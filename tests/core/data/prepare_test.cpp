@@ -82,6 +82,24 @@ class Prepare : public ::testing::Test {
   DataConfig config;
 };
 
+TEST_F(Prepare, FindsWhatIsPreparedAndBuildsNothing) {
+  const auto find = [&] {
+    return find_prepared(
+        {read_corpus(config.train, "de", "en", false), read_corpus(config.valid, "de", "en", false),
+         read_corpus(config.test, "de", "en", false)},
+        config, false);
+  };
+  EXPECT_FALSE(find());
+  EXPECT_FALSE(fs::exists(dir / "set"));
+
+  const PreparedData built = prepare(config, false);
+
+  ASSERT_TRUE(find());
+  EXPECT_EQ(find()->content_hash, built.content_hash);
+  config.max_length = 3;
+  EXPECT_FALSE(find());
+}
+
 TEST_F(Prepare, BuildsTokenizerAndSplits) {
   const PreparedData data = prepare(config, false);
 

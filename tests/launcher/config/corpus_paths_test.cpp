@@ -45,6 +45,37 @@ TEST_F(CorpusPaths, StayWhereTheyAreFoundFirst) {
   EXPECT_EQ(found(relative), relative);
 }
 
+TEST_F(CorpusPaths, ThatBeginWithATildeAreInTheHomeDirectory) {
+  const char* before = std::getenv("HOME");
+  const std::string saved = before != nullptr ? before : "";
+  setenv("HOME", "/home/me", 1);
+  Config config;
+  config.run.directory = "~/runs/x";
+  config.data = {.train = "~/a",
+                 .valid = "~",
+                 .test = "~you/a",
+                 .tokenizer_model = "a/~/b",
+                 .directory = "~/d"};
+
+  expand_home(config);
+
+  EXPECT_EQ(config.run.directory, "/home/me/runs/x");
+  EXPECT_EQ(config.data.train, "/home/me/a");
+  EXPECT_EQ(config.data.valid, "/home/me");
+  EXPECT_EQ(config.data.test, "~you/a");
+  EXPECT_EQ(config.data.tokenizer_model, "a/~/b");
+  EXPECT_EQ(config.data.directory, "/home/me/d");
+  setenv("HOME", (directory_ / "home").c_str(), 1);
+  write("home/text/train.en");
+  std::ofstream(directory_ / "c.yaml") << "data: {train: ~/text/train}\n";
+  EXPECT_EQ(load_config(directory_ / "c.yaml").data.train, in("home/text/train"));
+  unsetenv("HOME");
+  config.data.train = "~/a";
+  expand_home(config);
+  EXPECT_EQ(config.data.train, "~/a");
+  if (before != nullptr) setenv("HOME", saved.c_str(), 1);
+}
+
 TEST_F(CorpusPaths, ThatLeadNowhereStay) {
   EXPECT_EQ(found("none/train"), "none/train");
   EXPECT_EQ(found(""), "");

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "launcher/commands/config.h"
 #include "launcher/config/load.h"
 #include "launcher/config/schema.h"
 #include "launcher/config/show.h"
+#include "tests/support/expect_error.h"
 
 namespace fathom::launcher {
 namespace {
@@ -31,14 +33,14 @@ std::string file_text(const std::filesystem::path& path) {
 
 TEST(Document, ThePageIsTheOutputOfTheCommand) {
   std::ostringstream out;
-  EXPECT_EQ(config_keys(KeysForm::kMarkdown, out), 0);
+  EXPECT_EQ(config_keys(KeysForm::kMarkdown, "", out), 0);
   EXPECT_EQ(out.str(), file_text(kRoot / "docs" / "configuration.md"))
       << "regenerate it with: fathom config keys --markdown > docs/configuration.md";
 }
 
 TEST(Document, HasARowForEveryKeyInBothForms) {
   const std::string page = keys_as_markdown();
-  const std::string table = "\n" + keys_as_text();
+  const std::string table = "\n" + keys_as_text(keys_like(""));
   for (const Key& key : schema()) {
     EXPECT_FALSE(key.meaning.empty()) << key.name;
     EXPECT_NE(page.find("\n| `" + key.name + "` | "), page.npos) << key.name;
@@ -102,30 +104,77 @@ TEST(Configs, Iwslt14IsThePublishedSetUp) {
   EXPECT_EQ(deep.optimizer.warmup_steps, 1);
 }
 
-TEST(ConfigCommand, ShowsTheResolvedConfig) {
+TEST(ConfigCommand, ShowsTheResolvedConfigAndMarksWhatDiffers) {
   const std::string path = (kRoot / "configs" / "iwslt14-de-en.yaml").string();
   std::ostringstream out;
-  EXPECT_EQ(config_show(path, {"run.seed=5"}, out), 0);
-  EXPECT_EQ(out.str(), to_yaml(load_config(path, {"run.seed=5"})));
+  EXPECT_EQ(config_show(config_source(path), {"run.seed=5"}, out), 0);
+  EXPECT_EQ(out.str(), to_marked_yaml(load_config(path, {"run.seed=5"})));
+  EXPECT_NE(out.str().find("\n  seed: 5  # default 1\n"), std::string::npos);
+  EXPECT_THROW((void)config_show(config_source(path), {"model.width=7"}, out), InvalidArgument);
 }
 
-TEST(ConfigCommand, ChecksAndRefuses) {
-  const std::string path = (kRoot / "configs" / "iwslt14-de-en.yaml").string();
+TEST(ConfigCommand, PrintsABlockForAKeyThatFitsATerminal) {
   std::ostringstream out;
-  EXPECT_EQ(config_check(path, {}, out), 0);
-  const std::string ok = path + ": ok: run iwslt14-de-en, config ";
-  EXPECT_TRUE(out.str().starts_with(ok + config_hash(load_config(path)) + "\nmemory of a rank "))
-      << out.str();
-  EXPECT_THROW((void)config_check(path, {"data.train="}, out), InvalidArgument);
-  EXPECT_THROW((void)config_show(path, {"model.width=7"}, out), InvalidArgument);
+  EXPECT_EQ(config_keys(KeysForm::kText, "", out), 0);
+  std::istringstream lines(out.str());
+  size_t heads = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100u) << line;
+    const std::string name = line.substr(0, line.find(' '));
+    heads += size_t(!line.empty() && line[0] != ' ');
+    EXPECT_TRUE(name.empty() || find_key(name) != nullptr) << line;
+  }
+  EXPECT_EQ(heads, schema().size());
 }
 
-TEST(ConfigCommand, PrintsOneLineForAKey) {
+TEST(ConfigCommand, PrintsTheKeysThatAPatternNames) {
+  const auto names = [](const std::string& pattern) {
+    std::vector<std::string> found;
+    for (const Key* key : keys_like(pattern)) found.push_back(key->name);
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("warmup"), (Names{"optimizer.warmup_steps", "optimizer.warmup_start"}));
+  EXPECT_EQ(names("batch.*"), (Names{"batch.tokens", "batch.micro_tokens", "batch.shards"}));
+  EXPECT_EQ(names("*.learning_rat?"), Names{"optimizer.learning_rate"});
+  EXPECT_EQ(names("").size(), schema().size());
+  EXPECT_TRUE(support::throws_with<InvalidArgument>(
+      "config keys: no key is like optimiser; did you mean optimizer",
+      [] { (void)keys_like("optimiser"); }));
+  EXPECT_TRUE(support::throws_with<InvalidArgument>("did you mean model.width",
+                                                    [] { (void)keys_like("model.widht"); }));
+  EXPECT_TRUE(support::throws_with<InvalidArgument>("lists them all",
+                                                    [] { (void)keys_like("zzzzzzzz*"); }));
   std::ostringstream out;
-  EXPECT_EQ(config_keys(KeysForm::kText, out), 0);
-  const std::string text = out.str();
-  EXPECT_EQ(size_t(std::count(text.begin(), text.end(), '\n')), schema().size() + 1);
-  EXPECT_TRUE(text.starts_with("key "));
+  EXPECT_THROW((void)config_keys(KeysForm::kMarkdown, "batch", out), InvalidArgument);
+}
+
+TEST(ConfigCommand, MarksTheKeysThatARunNeeds) {
+  const std::string text = keys_as_text(keys_like("data.train"));
+  EXPECT_TRUE(text.starts_with("data.train ")) << text;
+  EXPECT_EQ(text.substr(0, text.find('\n')).substr(38), "required");
+  EXPECT_NE(keys_as_markdown().find("| `data.valid` | text | `none: required` |"),
+            std::string::npos);
+  EXPECT_EQ(keys_as_text(keys_like("data.test")).find("required"), std::string::npos);
+}
+
+TEST(ConfigCommand, PrintsJsonForScripts) {
+  const auto keys = nlohmann::json::parse(keys_as_json(keys_like("")));
+  ASSERT_EQ(keys.size(), schema().size());
+  size_t required = 0;
+  for (const auto& key : keys) {
+    EXPECT_NE(find_key(key.at("name").get<std::string>()), nullptr);
+    EXPECT_FALSE(key.at("meaning").get<std::string>().empty());
+    required += size_t(key.at("required").get<bool>());
+    EXPECT_TRUE(!key.at("required").get<bool>() || !key.contains("default"));
+  }
+  EXPECT_EQ(required, 2u);
+  const auto device = nlohmann::json::parse(keys_as_json(keys_like("train.device")))[0];
+  EXPECT_EQ(device.at("default"), "auto");
+  EXPECT_EQ(device.at("choices").size(), 4u);
+  EXPECT_EQ(device.at("not_available"), nlohmann::json::array({"cuda"}));
+  EXPECT_EQ(device.at("resume"), "may change");
+  EXPECT_EQ(nlohmann::json::parse(keys_as_json({})), nlohmann::json::array());
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ TEST_P(EveryKey, DocumentsItsDefaultAndWhetherItMayChange) {
   if (default_value == "unset") default_value = "-";
   if (key_.name == "run.name") default_value = "name of the file";
   if (key_.name == "run.directory") default_value = "runs/NAME";
+  if (key_.is_required) default_value = "none: required";
   EXPECT_TRUE(line.starts_with(default_value + "` | ")) << line;
   const std::map<MayChange, std::string> resume = {{MayChange::kFreely, "| may change |"},
                                                    {MayChange::kOnRequest, "| on request |"},

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -172,8 +173,8 @@ TEST(Load, ChecksTheAddressToListenOn) {
   for (const std::string bad : support::kNotListenable)
     EXPECT_EQ(refusal("monitoring: {listen: '" + bad + "'}"),
               "c.yaml:1: monitoring.listen: got '" + bad +
-                  "', allowed off, PORT (of 127.0.0.1), or HOST:PORT, where HOST is a name or an "
-                  "IPv4 address and PORT in [0, 65535]");
+                  "', allowed off, PORT or :PORT (of 127.0.0.1), or HOST:PORT, where HOST is a "
+                  "name or an IPv4 address (IPv6 is not served) and PORT in [0, 65535]");
 }
 
 TEST(Load, RefusesWhatIsNotAvailable) {
@@ -204,6 +205,104 @@ TEST(Load, CommandLineValuesAreTakenAsTheyStand) {
   const Config config = parse("", {"optimizer.betas=[0.8, 0.9]"});
   EXPECT_EQ(config.optimizer.betas, (std::array<double, 2>{0.8, 0.9}));
   EXPECT_EQ(parse("", {"model={width: 8, heads: 2}"}).model.width, 8);
+}
+
+TEST(Load, ABracketIsTextWhereTextIsMeantAndItIsNoYaml) {
+  EXPECT_EQ(parse("", {"data.train=[a] {b"}).data.train, "[a] {b");
+  EXPECT_TRUE(
+      refusal("", {"monitoring.listen=[::1]:9464"})
+          .starts_with("command line: monitoring.listen: got [::1]:9464, allowed off, PORT"));
+  EXPECT_EQ(refusal("", {"data.train=[a, b]"}),
+            "command line: data.train: got a list of 2, allowed a path, or '' for none");
+  EXPECT_EQ(refusal("", {"model.width=[8]"}),
+            "command line: model.width: got a list of 1, allowed integer in [4, 65536]");
+}
+
+TEST(Load, NamesTheValueThatAWordMeans) {
+  EXPECT_EQ(refusal("train: {device: gpu}"),
+            "c.yaml:1: train.device: got gpu, allowed one of auto, cpu, cuda, reference; did you "
+            "mean cuda");
+  EXPECT_TRUE(refusal("train: {device: rference}").ends_with("; did you mean reference"));
+}
+
+TEST(Load, IntegersMayBeWrittenShort) {
+  EXPECT_EQ(parse("train: {max_steps: 1e3}").train.max_steps, 1000);
+  EXPECT_EQ(parse("", {"train.max_steps=20_000"}).train.max_steps, 20'000);
+  EXPECT_EQ(refusal("model: {depth: E1e1D2}").substr(0, 38),
+            "c.yaml:1: model.depth: got E1e1D2, all");
+}
+
+// Every message of gather_config, without the source.
+std::vector<std::string> all_problems(const std::string& text,
+                                      const std::vector<std::string>& overrides = {}) {
+  Problems problems;
+  (void)gather_config({.text = text, .name = "c", .run_name = "c"}, overrides, problems);
+  std::vector<std::string> said;
+  for (const Error& error : problems.errors()) {
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+    said.emplace_back(error.what());
+  }
+  return said;
+}
+
+TEST(Gather, FindsEveryProblemAndTheFirstIsTheOneThatLoadingThrows) {
+  const std::string text =
+      "model: {widht: 8, heads: 0, kind: decodr}\n"
+      "zebra: 1\n"
+      "optimizer: {warmup_steps: 0}\n"
+      "checkpoint: {every_steps: 10, keep_every: 15}\n"
+      "train: 5\n";
+  const std::vector<std::string> overrides = {"batch.tokens=x", "nonsense", "data.valid=v"};
+
+  const std::vector<std::string> said = all_problems(text, overrides);
+
+  EXPECT_EQ(said, (std::vector<std::string>{
+                      "c:1: model.widht: unknown key; did you mean model.width",
+                      "c:2: zebra: unknown key, allowed sections: run, model, data, batch, "
+                      "optimizer, train, dist, checkpoint, monitoring, verdict",
+                      "c:5: train: got 5, allowed a map of keys: max_steps, max_epochs, "
+                      "validate_every, patience, best_metric, precision, device, threads",
+                      "command line: got nonsense, allowed key=value",
+                      "command line: batch.tokens: got x, allowed integer in [1, 1000000000]",
+                      "c:1: model.heads: got 0, allowed integer in [1, 4096]",
+                      "c:1: model.kind: got decodr, allowed one of encoder-decoder, decoder; did "
+                      "you mean decoder",
+                      "c:4: checkpoint.keep_every: got 15, allowed a multiple of "
+                      "checkpoint.every_steps (10)"}));
+  Problems problems;
+  (void)gather_config({.text = text, .name = "c.yaml", .run_name = "c"}, overrides, problems);
+  EXPECT_EQ(refusal(text, overrides), problems.errors().front().what());
+}
+
+TEST(Gather, FindsEveryContradictionOfAConfigWhoseValuesAreGood) {
+  EXPECT_EQ(all_problems("{model: {width: 7, encoder_layers: 0}, "
+                         "train: {patience: 2, validate_every: 0, precision: bf16}}")
+                .size(),
+            5u);  // width twice: it is odd, and no multiple of the heads
+}
+
+// A value that could not be read has its default, of which nobody spoke.
+TEST(Gather, SaysNothingAboutDefaultsThatStandForABadValue) {
+  EXPECT_EQ(all_problems("model: {width: 6, heads: x}").size(), 1u);
+  EXPECT_EQ(all_problems("a: [\n", {"model.width=6"}).size(), 1u);
+  EXPECT_EQ(all_problems("model: {width: 6}").size(), 1u);
+}
+
+TEST(Gather, ReadsAStream) {
+  std::istringstream in("model: {width: 8, heads: 2}\n");
+  const ConfigSource source = config_source(in);
+  Problems problems;
+
+  const Config config = gather_config(source, {}, problems).config;
+
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(config.model.width, 8);
+  EXPECT_EQ(config.run.directory, "runs/stdin");
+  std::istringstream large(std::string(2 << 20, ' '));
+  (void)gather_config(config_source(large), {}, problems);
+  ASSERT_EQ(problems.errors().size(), 1u);
+  EXPECT_EQ(std::string(problems.errors()[0].what()),
+            "standard input: has 1048577 bytes, allowed are 1048576");
 }
 
 TEST(Load, CommandLineErrorsSaySo) {
@@ -278,8 +377,8 @@ TEST_F(LoadFile, TakesTheRunNameFromTheFile) {
 TEST_F(LoadFile, AsksForANameWhenTheFileNameCannotBeOne) {
   const std::string path = write("my run.yaml", "");
   EXPECT_EQ(refused(path), path +
-                               ": run.name: got my run, allowed 1 to 64 of A-Z a-z 0-9 . _ -, not "
-                               "starting with a point");
+                               ": run.name: got my run (the file's name), allowed 1 to 64 of A-Z "
+                               "a-z 0-9 . _ -, not starting with a point");
   EXPECT_EQ(load_config(path, {"run.name=ok"}).run.name, "ok");
 }
 

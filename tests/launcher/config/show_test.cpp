@@ -225,6 +225,28 @@ TEST(Show, ResolvedDecodersAndPlainTopologiesReadBack) {
   }
 }
 
+TEST(MarkedYaml, SaysTheDefaultOfWhatDiffersAndReadsBackToTheSameConfig) {
+  for (const std::string& text : std::vector<std::string>{
+           kUnusual, "", std::string("run: {name: plain}"),
+           std::string("model: {topology: hyper-connections, topology_options: {streams: 4}}"),
+           std::string("data: {train: 'a # b', valid: \"it's # \"}")}) {
+    const Config config = parse(text);
+    const std::string marked = to_marked_yaml(config);
+    EXPECT_EQ(to_yaml(parse(marked)), to_yaml(config)) << marked;
+  }
+  const auto marks = [](const std::string& text) {
+    const std::string marked = to_marked_yaml(parse(text));
+    return std::ranges::count(marked, '#');
+  };
+  EXPECT_EQ(marks(""), 0);
+  EXPECT_EQ(marks("{run: {directory: elsewhere}, model: {dropout: 0.3, width: 512}}"), 3);
+  EXPECT_EQ(marks("model: {topology: hyper-connections}"), 1);
+  EXPECT_EQ(marks("model: {topology: hyper-connections, topology_options: {streams: 4}}"), 2);
+  const std::string marked = to_marked_yaml(parse("{model: {dropout: 0.3}, data: {train: t}}"));
+  EXPECT_NE(marked.find("\n  dropout: 0.3  # default 0.1\n"), marked.npos);
+  EXPECT_NE(marked.find("\n  train: t  # default ''\n"), marked.npos);
+}
+
 TEST(Show, DefaultsOfTheTableAreThoseOfAnEmptyFile) {
   for (const Difference& d : differences(Config{}, parse(""))) {
     EXPECT_TRUE(d.key == "run.name" || d.key == "run.directory") << d.key;

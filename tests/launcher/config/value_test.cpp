@@ -23,12 +23,38 @@ TEST(Integer, IsDecimalDigitsOnly) {
   EXPECT_EQ(integers.parse(plain("+12")), 12);
   EXPECT_EQ(integers.parse(plain("-3")), -3);
   EXPECT_EQ(integers.parse(plain("9223372036854775807")), kMost);
-  for (const char* text : {"", "-", "+", "--1", "+-1", "-+1", "1.0", "1e3", "0x10", "010", "1_000",
-                           "1,000", " 1", "1 ", "9223372036854775808", "one"})
+  for (const char* text : {"", "-", "+", "--1", "+-1", "-+1", "1.0", "0x10", "010", "1,000", " 1",
+                           "1 ", "9223372036854775808", "one"})
     EXPECT_EQ(integers.parse(plain(text)), std::nullopt) << text;
   EXPECT_EQ(integers.parse(quoted("1")), std::nullopt);
   EXPECT_EQ(integers.parse(list({plain("1")})), std::nullopt);
   EXPECT_EQ(integers.format(-12), "-12");
+}
+
+TEST(Integer, MayBeWrittenShortIfItIsExact) {
+  const auto integers = integer(-kMost, kMost);
+  for (const auto& [text, value] :
+       std::vector<std::pair<std::string, int64_t>>{{"1e3", 1000},
+                                                    {"1E3", 1000},
+                                                    {"1e+3", 1000},
+                                                    {"-2e2", -200},
+                                                    {"2.5e3", 2500},
+                                                    {"1.0e3", 1000},
+                                                    {"0.5e1", 5},
+                                                    {"5e0", 5},
+                                                    {"1_000", 1000},
+                                                    {"+12_345", 12345},
+                                                    {"1_000_000", 1000000},
+                                                    {"9e18", 9 * int64_t(1e18)},
+                                                    {"1_000e3", 1000000}})
+    EXPECT_EQ(integers.parse(plain(text)), value) << text;
+  for (const char* text :
+       {"1e",    "e3",     "1e-1",       "10e-1", "1.55e1", "1.e3",  ".5e1",  "1e3.0",
+        "1e1e1", "01e3",   "1__000",     "_1",    "1_",     "1_00",  "12_34", "_100",
+        "100_",  "1_0000", "1_000.5e1x", "1e19",  "1e99",   "1e999", "1e 3",  "1_e3"})
+    EXPECT_EQ(integers.parse(plain(text)), std::nullopt) << text;
+  EXPECT_EQ(integers.parse(quoted("1e3")), std::nullopt);
+  EXPECT_EQ(integer(1, 10).parse(plain("1e3")), std::nullopt);
 }
 
 TEST(Integer, IsWithinBothEnds) {
