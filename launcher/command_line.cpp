@@ -8,9 +8,11 @@
 #include "launcher/commands/checkpoint.h"
 #include "launcher/commands/config.h"
 #include "launcher/commands/evaluate.h"
+#include "launcher/commands/history.h"
 #include "launcher/commands/metrics.h"
 #include "launcher/commands/prepare.h"
 #include "launcher/commands/probe.h"
+#include "launcher/commands/runs.h"
 #include "launcher/commands/score.h"
 #include "launcher/commands/train.h"
 #include "launcher/commands/translate.h"
@@ -29,6 +31,8 @@ int run_command_line(int argc, char** argv) {
   ScoreCommand score_command;
   ProbeCommand probe_command;
   ConfigCommand config_command;
+  RunsCommand runs_command;
+  HistoryCommand history_command;
   MetricsCommand metrics_command;
   CheckpointCommand checkpoint_command;
   const CommandOptions train_words = add_train(words.root(), train_command);
@@ -38,6 +42,8 @@ int run_command_line(int argc, char** argv) {
   const CommandOptions score_words = add_score(words.root(), score_command);
   const CommandOptions probe_words = add_probe(words.root(), probe_command);
   const CommandOptions config_words = add_config(words.root(), config_command);
+  const CommandOptions runs_words = add_runs(words.root(), runs_command);
+  const CommandOptions history_words = add_history(words.root(), history_command);
   const CommandOptions metrics_words = add_metrics(words.root(), metrics_command);
   const CommandOptions checkpoint_words = add_checkpoint(words.root(), checkpoint_command);
   if (!words.parse(argc, argv)) return 0;
@@ -56,6 +62,8 @@ int run_command_line(int argc, char** argv) {
   if (score_words.parsed()) return score(score_command);
   if (probe_words.parsed()) return probe(probe_command, std::cout);
   if (config_words.parsed()) return run_config(config_command, std::cin, std::cout, std::cerr);
+  if (runs_words.parsed()) return runs(runs_command, std::cout);
+  if (history_words.parsed()) return history(history_command, std::cout);
   if (metrics_words.parsed()) return metrics(metrics_command, std::cout);
   if (checkpoint_words.parsed()) return run_checkpoint(checkpoint_command);
   fail("a subcommand is required; see --help");

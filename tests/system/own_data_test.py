@@ -105,6 +105,76 @@ class Keys(fathom.TestCase):
         self.assertIn("did you mean optimizer", result.last_line())
 
 
+class Runs(fathom.TestCase):
+    def runs(self):
+        lines = self.fathom("runs", "runs", "--json").stdout.splitlines()
+        return {run["name"]: run for run in map(json.loads, lines)}
+
+    def test_they_stand_as_they_are(self):
+        self.fathom("runs", code=2)  # no runs/ yet
+        done, killed = (fathom.Run(self.directory / "runs" / name) for name in ("done", "killed"))
+        self.train(done, "train.max_steps=20")
+        process = self.start_training(killed, "train.max_steps=1000000", "train.validate_every=0")
+        self.wait_for_step(killed, 5, process)
+        living = self.runs()
+        self.assertEqual(living["done"]["status"], "completed")
+        self.assertEqual(living["done"]["step"], 20)
+        self.assertEqual(living["done"]["validation_loss"],
+                         min(v["validation_loss"] for v in done.validations().values()))
+        self.assertEqual(living["killed"]["status"], "running")
+        self.assertIn(f"pid {process.pid}", living["killed"]["note"])
+        self.assertGreaterEqual(living["killed"]["step"], 5)
+        process.kill()
+        process.communicate()
+        self.assertEqual(self.runs()["killed"]["status"], "crashed")
+        (killed.path / ".owner").write_bytes(b"\xff")
+        self.assertEqual(self.runs()["killed"]["status"], "damaged")
+        self.assertEqual(self.runs()["done"]["status"], "completed")
+        self.assertIn("completed  20/20", self.fathom("runs").stdout)
+
+
+class History(fathom.TestCase):
+    def test_the_table_of_a_resumed_run_is_that_of_its_effective_steps(self):
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=10", "checkpoint.every_steps=5")
+        checkpoint = run.path / "checkpoints" / "step-00000005"
+        self.train(run, "train.max_steps=12", "--resume", str(checkpoint))
+        text = self.fathom("history", run.path, "--csv").stdout
+        rows = list(csv.DictReader(io.StringIO(text)))
+        effective = fathom.effective(run.path / "metrics.jsonl")
+        self.assertEqual([int(row["step"]) for row in rows], list(range(1, 13)))
+        for row, line in zip(rows, effective, strict=True):
+            flat = {**line, **line.pop("timing")}
+            flat.pop("timing", None)
+            self.assertEqual(set(row), set(flat))
+            for name, value in flat.items():
+                self.assertEqual(float(row[name]), float(value), name)
+        flat = [json.loads(line)
+                for line in self.fathom("history", run.path, "--json").stdout.splitlines()]
+        self.assertEqual([line["loss"] for line in flat], [line["loss"] for line in effective])
+
+        rows = list(csv.DictReader(io.StringIO(
+            self.fathom("history", run.path, "--what", "layers").stdout)))
+        self.assertEqual(len(rows), sum(len(line["blocks"]) for line in run.layers()))
+        rows = list(csv.DictReader(io.StringIO(
+            self.fathom("history", run.path, "--what", "validations").stdout)))
+        self.assertEqual({int(row["step"]): float(row["validation_loss"]) for row in rows},
+                         {s: v["validation_loss"] for s, v in run.validations().items()})
+
+    def test_pandas_reads_it(self):
+        try:
+            import pandas  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("needs python3-pandas")
+        run = self.run_directory("run")
+        self.train(run, "train.max_steps=3")
+        path = self.directory / "history.csv"
+        path.write_text(self.fathom("history", run.path).stdout, encoding="utf-8")
+        frame = pandas.read_csv(path)
+        self.assertEqual(str(frame["step"].dtype), "int64")
+        self.assertEqual(str(frame["loss"].dtype), "float64")
+
+
 class Terminal(fathom.TestCase):
     def train_on_a_terminal(self, **env):
         """All that `train` writes to a terminal of its own."""
