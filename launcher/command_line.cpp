@@ -9,6 +9,7 @@
 #include "launcher/commands/config.h"
 #include "launcher/commands/evaluate.h"
 #include "launcher/commands/history.h"
+#include "launcher/commands/init.h"
 #include "launcher/commands/metrics.h"
 #include "launcher/commands/prepare.h"
 #include "launcher/commands/probe.h"
@@ -31,6 +32,7 @@ int run_command_line(int argc, char** argv) {
   ScoreCommand score_command;
   ProbeCommand probe_command;
   ConfigCommand config_command;
+  InitCommand init_command;
   RunsCommand runs_command;
   HistoryCommand history_command;
   MetricsCommand metrics_command;
@@ -42,6 +44,7 @@ int run_command_line(int argc, char** argv) {
   const CommandOptions score_words = add_score(words.root(), score_command);
   const CommandOptions probe_words = add_probe(words.root(), probe_command);
   const CommandOptions config_words = add_config(words.root(), config_command);
+  const CommandOptions init_words = add_init(words.root(), init_command);
   const CommandOptions runs_words = add_runs(words.root(), runs_command);
   const CommandOptions history_words = add_history(words.root(), history_command);
   const CommandOptions metrics_words = add_metrics(words.root(), metrics_command);
@@ -62,6 +65,7 @@ int run_command_line(int argc, char** argv) {
   if (score_words.parsed()) return score(score_command);
   if (probe_words.parsed()) return probe(probe_command, std::cout);
   if (config_words.parsed()) return run_config(config_command, std::cin, std::cout, std::cerr);
+  if (init_words.parsed()) return init(init_command, std::cout, std::cerr);
   if (runs_words.parsed()) return runs(runs_command, std::cout);
   if (history_words.parsed()) return history(history_command, std::cout);
   if (metrics_words.parsed()) return metrics(metrics_command, std::cout);

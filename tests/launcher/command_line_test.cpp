@@ -51,7 +51,7 @@ TEST(CommandLine, NamesEveryCommandInItsHelp) {
 
   EXPECT_EQ(answer.code, 0);
   for (const char* name : {"train", "prepare", "translate", "evaluate", "score", "probe", "config",
-                           "checkpoint", "metrics", "runs", "history"}) {
+                           "checkpoint", "metrics", "runs", "history", "init"}) {
     EXPECT_NE(answer.out.find(join("\n  ", name, " ")), std::string::npos) << name;
     EXPECT_EQ(run({name, "--help"}).code, 0);
   }

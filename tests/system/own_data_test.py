@@ -175,6 +175,27 @@ class History(fathom.TestCase):
         self.assertEqual(str(frame["loss"].dtype), "float64")
 
 
+class Init(fathom.TestCase):
+    def test_a_config_for_3000_lines_passes_the_check_and_trains(self):
+        chance = random.Random(7)
+        pairs = [fathom.sentence_pair(chance) for _ in range(3000)]
+        for side, ending in enumerate(("xx", "yy")):
+            (self.directory / f"own.{ending}").write_text(
+                "".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+        result = self.fathom("init", "own.xx", "own.yy", "--hold-out", "100", "split")
+        self.assertIn("100 for validation, 100 for the test", result.stderr)
+        config = self.directory / "config.yaml"
+        config.write_text(result.stdout, encoding="utf-8")
+        self.assertIn("config.yaml: ok: run own", self.fathom("config", "check", config).stdout)
+        run = self.run_directory("own")
+        self.train(run, "train.max_steps=6", "train.validate_every=3", "monitoring.listen=off",
+                   config=config)
+        self.assertEqual(run.result()["status"], "completed")
+        losses = run.losses()
+        self.assertLess(losses[-1], losses[0])
+        self.fathom("init", "own.xx", "own.yy", "--hold-out", "100", "split", code=2)
+
+
 class Terminal(fathom.TestCase):
     def train_on_a_terminal(self, **env):
         """All that `train` writes to a terminal of its own."""
