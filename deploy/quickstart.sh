@@ -189,7 +189,7 @@ main() {
 
   local start=$SECONDS topology seed code=0
   total_steps=$("$fathom" config show "$config" ${steps:+train.max_steps="$steps"} |
-    sed -n 's/^ *max_steps: *//p')
+    sed -n 's/^ *max_steps: *\([0-9]*\).*/\1/p')
   "$fathom" prepare "$config" ${steps:+train.max_steps="$steps"} >&2 || code=$?
   stop_if_asked
   [[ $code -eq 0 ]] || exit "$code"

@@ -1,6 +1,6 @@
-// How much memory of its device a rank needs: by a formula for what it holds all the time, by a pass
-// over a model whose kernels do nothing for activations. Nothing is read, and only address space is
-// taken.
+// How much memory of its device a rank needs: by a formula for what it holds all the time, by a
+// pass over a model whose kernels do nothing for activations. Nothing is read, and only address
+// space is taken.
 #pragma once
 
 #include <cstdint>

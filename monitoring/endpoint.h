@@ -21,8 +21,8 @@ struct Endpoint {
 
 // The forms of monitoring.listen. No IPv6: the packaged HTTP server is built without it.
 inline constexpr const char* kListenForms =
-    "off, PORT or :PORT (of 127.0.0.1), or HOST:PORT, where HOST is a name or an IPv4 address (IPv6 "
-    "is not served) and PORT in [0, 65535]";
+    "off, PORT or :PORT (of 127.0.0.1), or HOST:PORT, where HOST is a name or an IPv4 address "
+    "(IPv6 is not served) and PORT in [0, 65535]";
 
 // Whether a text has one of these forms; a host of this name need not exist.
 [[nodiscard]] bool is_listen(const std::string& text);

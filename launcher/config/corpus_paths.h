@@ -1,5 +1,5 @@
-// Where the paths of a config lead. It can be shipped with its corpus: what is not found from the working directory is looked
-// for in the folder of the config file.
+// Where the paths of a config lead. It can be shipped with its corpus: what is not found from the
+// working directory is looked for in the folder of the config file.
 #pragma once
 
 #include <filesystem>

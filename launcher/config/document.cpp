@@ -31,11 +31,11 @@ win over the file, and a later word wins over an earlier one:
   checks: it names everything that is wrong, in the texts too, or says what the run would be.
   `fathom config keys PATTERN` prints the keys whose name contains a word or is matched by a glob.
 - Numbers are decimal, with a point in every locale; `1_000` and `1e3` are integers too. A quoted
-  number is text. A value on the command line is taken as it stands; one that starts with a quote, or
-  a bracket, is YAML: `'optimizer.betas=[0.9, 0.98]'`.
-- Paths are relative to the directory in which the program is started; `~/` is the home directory. A
-  corpus (`data.train`, `data.valid`, `data.test`) that is not found there is looked for in the config
-  file's folder.
+  number is text. A value on the command line is taken as it stands; one that starts with a quote
+  or a bracket is YAML: `'optimizer.betas=[0.9, 0.98]'`.
+- Paths are relative to the directory in which the program is started; `~/` is the home directory.
+  A corpus (`data.train`, `data.valid`, `data.test`) that is not found there is looked for in the
+  config file's folder.
 - What a key on the command line implies wins over the file: `model.depth=D24 model.kind=decoder`
   drops the file's layer counts, `optimizer.schedule=inverse-sqrt-w1` its warm-up, and
   `model.topology=pre-ln` options that only another topology has.

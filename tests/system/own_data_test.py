@@ -225,5 +225,37 @@ class Terminal(fathom.TestCase):
         self.assertIn(b"\rtiny ", written)
 
 
+class Documents(unittest.TestCase):
+    def test_links_lead_to_files_and_headings(self):
+        def anchors(path):
+            heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+        pages = [SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *(SOURCE / "docs").glob("*.md")]
+        for page in pages:
+            text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+            for link in re.findall(r"\]\(([^)\s]+)\)", text):
+                if "://" in link:
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (page.parent / path) if path else page
+                with self.subTest(page=page.name, link=link):
+                    self.assertTrue(target.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(target))
+
+    def test_own_data_is_linked_and_names_only_commands_that_there_are(self):
+        for page in ("README.md", "docs/running.md"):
+            self.assertIn("own-data.md", (SOURCE / page).read_text(encoding="utf-8"))
+        page = (SOURCE / "docs" / "own-data.md").read_text(encoding="utf-8")
+        commands = set(re.findall(r"^(?:.*\| )?fathom (\w+)", page, re.MULTILINE))
+        self.assertLessEqual({"init", "config", "prepare", "train", "runs", "history", "translate",
+                              "evaluate"}, commands)
+        for command in commands:
+            done = subprocess.run([fathom.PROGRAM, command, "--help"], capture_output=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 0, command)
+
+
 if __name__ == "__main__":
     unittest.main()
