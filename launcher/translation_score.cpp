@@ -50,6 +50,7 @@ SplitScore score_split(model::Transformer& model, Device& device, const data::Da
   out.line = score::to_line(score);
   out.signature = score::signature(score);
   out.chrf = score::corpus_chrf(out.translations, streams).score;
+  out.chrf_plus_plus = score::corpus_chrf(out.translations, streams, score::kChrf2PlusPlus).score;
   return out;
 }
 

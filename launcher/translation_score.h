@@ -19,7 +19,7 @@ namespace fathom::launcher {
 // validate().
 struct SplitScore {
   double bleu = 0;
-  double chrf = 0;  // chrF2
+  double chrf = 0, chrf_plus_plus = 0;  // chrF2, chrF2++
   std::string line, signature;
   std::vector<std::string> translations;  // of all lines
 };

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/resolve.h"
+#include "checkpoint/retention.h"
 #include "checkpoint/verify.h"
 #include "core/base/error.h"
 
@@ -84,15 +85,17 @@ void inspect(const Checkpoint& c) {
   for (const auto& [name, value] : m.state)
     fmt::print("state          {} = {}\n", name, value_text(value));
   size_t width = 4;
-  int64_t elements = 0;
+  int64_t elements = 0, parameters = 0;
   for (const ArrayInfo& info : m.arrays) {
+    if (info.name.starts_with("model/")) parameters += checkpoint::element_count(info.shape);
     width = std::max(width, info.name.size());
     elements += checkpoint::element_count(info.shape);
   }
   fmt::print("{:<{}}  {:>16}  {:>3}  {:>11}  {:>11}  {:>11}\n", "name", width, "shape", "type",
              "rms", "min", "max");
   for (const ArrayInfo& info : m.arrays) print_array(c, info, width);
-  fmt::print("{} arrays, {} elements, {} bytes\n", m.arrays.size(), elements, m.state_bytes);
+  fmt::print("{} arrays, {} elements, {} bytes; parameters of the model: {}\n", m.arrays.size(),
+             elements, m.state_bytes, parameters);
 }
 
 // "" if the arrays are equal to the bit.
@@ -168,6 +171,32 @@ int checkpoint_inspect(const std::vector<std::string>& paths) {
   return int(ExitCode::kDone);
 }
 
+int checkpoint_list(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::vector<checkpoint::Manifest> manifests;
+    std::vector<std::string> lines;
+    for (const auto& candidate : checkpoint::candidates(path)) try {
+        checkpoint::Manifest m = checkpoint::read_manifest(candidate);
+        std::string line =
+            fmt::format("{:>10}  {:>14} bytes  {}", m.step, m.state_bytes, candidate.string());
+        if (const auto validation = checkpoint::read_validation(candidate, m)) {
+          m.metric = validation->metric;
+          for (const auto& [name, value] : validation->figures)
+            line += fmt::format("  {} {:.6g}", name, value);
+        }
+        lines.push_back(std::move(line));
+        manifests.push_back(std::move(m));
+      } catch (const CheckpointError& error) {
+        fmt::print("{}\n", error.what());
+      }
+    const std::vector<const checkpoint::Manifest*> ranked = checkpoint::rank_by_metric(manifests);
+    for (size_t i = 0; i < lines.size(); ++i)
+      fmt::print("{}{}\n", lines[i],
+                 !ranked.empty() && ranked.front() == &manifests[i] ? "  (best)" : "");
+  }
+  return int(ExitCode::kDone);
+}
+
 int checkpoint_verify(const std::vector<std::string>& paths) {
   bool all_valid = true;
   for (const std::string& path : paths) {
@@ -207,6 +236,7 @@ CommandOptions add_checkpoint(CommandOptions root, CheckpointCommand& command) {
     one.on_parsed([&command, action] { command.action = action; });
     return one;
   };
+  add("list", "Those of a run, newest first, with what validations found", Action::kList);
   add("inspect", "Step, origin, and a table of the arrays", Action::kInspect);
   add("verify", "Is every one whole? Exit 0 or 4", Action::kVerify);
   add("diff", "Compare the state of two: exit 0 when identical, 1 when not", Action::kDiff);
@@ -217,6 +247,8 @@ CommandOptions add_checkpoint(CommandOptions root, CheckpointCommand& command) {
 int run_checkpoint(const CheckpointCommand& command) {
   const std::vector<std::string>& paths = command.paths;
   switch (command.action) {
+    case CheckpointCommand::Action::kList:
+      return checkpoint_list(paths);
     case CheckpointCommand::Action::kInspect:
       return checkpoint_inspect(paths);
     case CheckpointCommand::Action::kVerify:

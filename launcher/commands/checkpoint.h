@@ -1,4 +1,4 @@
-// `fathom checkpoint inspect | verify | diff`. Each PATH is a checkpoint or a run directory.
+// `fathom checkpoint list | inspect | verify | diff`. Each PATH is a checkpoint or a run directory.
 // Results go to stdout; the return value is the exit code. A PATH that is neither: CheckpointError.
 #pragma once
 
@@ -8,6 +8,10 @@
 #include "launcher/command_options.h"
 
 namespace fathom::launcher {
+
+// One line per checkpoint of a run: step, size, path, figures of its validation, which is the best
+// by that. One that cannot be read is said in its place.
+int checkpoint_list(const std::vector<std::string>& paths);
 
 // Step, run, provenance and a table of the arrays with rms, min and max. A run directory stands for
 // its newest valid checkpoint. CheckpointError if there is none.
@@ -21,7 +25,7 @@ int checkpoint_verify(const std::vector<std::string>& paths);
 int checkpoint_diff(const std::string& a, const std::string& b);
 
 struct CheckpointCommand {
-  enum class Action { kNone, kInspect, kVerify, kDiff, kVerifyChild };
+  enum class Action { kNone, kList, kInspect, kVerify, kDiff, kVerifyChild };
   Action action = Action::kNone;
   std::vector<std::string> paths;
 };

@@ -94,6 +94,7 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
     json["bleu_line"] = score.line;
     json["signature"] = score.signature;
     json["chrf2"] = score.chrf;
+    json["chrf2++"] = score.chrf_plus_plus;
     for (size_t i = 0; i < size_t(std::min(command.samples, data.size())); ++i)
       json["samples"].push_back({{"source", corpus.source[i]},
                                  {"reference", corpus.target[i]},

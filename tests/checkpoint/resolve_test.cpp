@@ -55,6 +55,12 @@ TEST_F(Resolve, OfARunIsItsNewestValidOne) {
   EXPECT_THAT(candidates(run()), ElementsAre(of(300), of(200), of(100)));
 }
 
+TEST_F(Resolve, OfTheFolderOfARunsCheckpointsIsAsOfTheRun) {
+  for (const int64_t step : {100, 200}) save(step);
+  EXPECT_EQ(opened(root()), of(200));
+  EXPECT_THAT(candidates(root()), ElementsAre(of(200), of(100)));
+}
+
 TEST_F(Resolve, OfARunWithNothingValidListsEveryReason) {
   for (const int64_t step : {100, 200}) {
     save(step);

@@ -64,6 +64,7 @@ TEST_F(TranslationScore, IsTheSameOnEveryRankOfAnyNumber) {
       EXPECT_EQ(score.line, expected.line);
       EXPECT_EQ(score.bleu, expected.bleu);
       EXPECT_EQ(score.chrf, expected.chrf);
+      EXPECT_EQ(score.chrf_plus_plus, expected.chrf_plus_plus);
     }
 }
 

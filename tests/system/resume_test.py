@@ -79,6 +79,22 @@ class Resume(Interrupted):
         self.to_the_end(run)
         self.assert_golden(run)
 
+    def test_its_checkpoints_are_listed_with_their_validations(self):
+        run = self.run_directory("run")
+        self.train(run, "checkpoint.every_steps=10", "train.max_steps=25", "checkpoint.keep_last=9")
+        validations = run.validations()
+        for path in (run.path, run.path / "checkpoints"):
+            lines = self.fathom("checkpoint", "list", path).stdout.splitlines()
+            self.assertEqual([int(line.split()[0]) for line in lines], [25, 20, 10])
+            best = min(validations, key=lambda step: validations[step]["validation_loss"])
+            for line in lines:
+                step = int(line.split()[0])
+                loss = validations[step]["validation_loss"]
+                self.assertAlmostEqual(float(re.search(r"validation_loss (\S+)", line)[1]), loss, 4)
+                self.assertEqual("(best)" in line, step == best)
+        shown = self.fathom("checkpoint", "inspect", run.path).stdout
+        self.assertRegex(shown, r"parameters of the model: \d+\n$")
+
     def test_a_complete_run_says_so_and_changes_nothing(self):
         run = self.run_directory("run")
         self.train(run, "train.max_steps=5")

@@ -172,7 +172,7 @@ class Translate(fathom.TestCase):
         evaluated = json.loads(self.fathom("evaluate", self.run_path).stdout)
         self.assertEqual(evaluated["bleu"], score["bleu"])
         self.assertGreater(evaluated["bleu"], 0)
-        for key in ("bleu_line", "signature"):
+        for key in ("bleu_line", "signature", "chrf2", "chrf2++"):
             self.assertEqual(evaluated[key], score[key])
 
     def test_evaluate_of_valid_is_the_last_validation_of_the_run(self):
