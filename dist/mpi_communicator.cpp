@@ -45,6 +45,10 @@ class MpiCommunicator final : public Communicator {
   static std::unique_ptr<Communicator> copy_of(MPI_Comm original, int64_t largest_count) {
     MPI_Comm handle = MPI_COMM_NULL;
     check_mpi(MPI_Comm_dup(original, &handle), "MPI_Comm_dup");
+    return owner_of(handle, largest_count);
+  }
+
+  static std::unique_ptr<Communicator> owner_of(MPI_Comm handle, int64_t largest_count) {
     check_mpi(MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     int rank = 0;
     int size = 0;
@@ -198,6 +202,14 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiSession&, int64_t l
           "MPI communicator: largest count is ", largest_count, ", expected 1 to ",
           kLargestMpiCount);
   return MpiCommunicator::copy_of(MPI_COMM_WORLD, largest_count);
+}
+
+std::unique_ptr<Communicator> make_node_communicator(const MpiSession&) {
+  MPI_Comm handle = MPI_COMM_NULL;
+  check_mpi(
+      MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, /*key=*/0, MPI_INFO_NULL, &handle),
+      "MPI_Comm_split_type");
+  return MpiCommunicator::owner_of(handle, kLargestMpiCount);
 }
 
 }  // namespace fathom::dist

@@ -18,4 +18,7 @@ inline constexpr int64_t kLargestMpiCount = std::numeric_limits<int32_t>::max();
 [[nodiscard]] std::unique_ptr<Communicator> make_mpi_communicator(
     const MpiSession& session, int64_t largest_count = kLargestMpiCount);
 
+// Collective. The ranks of this machine, in the order of the world.
+[[nodiscard]] std::unique_ptr<Communicator> make_node_communicator(const MpiSession& session);
+
 }  // namespace fathom::dist

@@ -1,5 +1,6 @@
 #include "dist/session.h"
 
+#include "core/base/thread.h"
 #include "dist/local_communicator.h"
 #include "dist/mpi_communicator.h"
 #include "dist/mpi_session.h"
@@ -7,9 +8,13 @@
 namespace fathom::dist {
 namespace {
 
+// Without them Open MPI's start ends the job, each time in other words.
+constexpr int kThreadsOfMpi = 2;
+
 class LoneSession final : public Session {
  public:
   Communicator& world() override { return *world_; }
+  Communicator& node() override { return *world_; }
   [[nodiscard]] bool uses_mpi() const override { return false; }
 
  private:
@@ -19,11 +24,13 @@ class LoneSession final : public Session {
 class ParallelSession final : public Session {
  public:
   Communicator& world() override { return *world_; }
+  Communicator& node() override { return *node_; }
   [[nodiscard]] bool uses_mpi() const override { return true; }
 
  private:
-  MpiSession mpi_ = {};  // outlives world_
+  MpiSession mpi_ = {};  // outlives the others
   std::unique_ptr<Communicator> world_ = make_mpi_communicator(mpi_);
+  std::unique_ptr<Communicator> node_ = make_node_communicator(mpi_);
 };
 
 }  // namespace
@@ -38,6 +45,7 @@ std::unique_ptr<Session> start(const Environment& environment) {
     check_launch(1, environment);
     return std::make_unique<LoneSession>();
   }
+  require_threads("MPI", kThreadsOfMpi);
   auto session = std::make_unique<ParallelSession>();
   try {
     check_launch(session->world().size(), environment);

@@ -14,11 +14,13 @@ class Session {
  public:
   virtual ~Session() = default;
   [[nodiscard]] virtual Communicator& world() = 0;
+  // The ranks of this machine, in the order of world().
+  [[nodiscard]] virtual Communicator& node() = 0;
   [[nodiscard]] virtual bool uses_mpi() const = 0;
 };
 
 // InvalidArgument when launcher and MPI library do not match (launch_check.h), DeviceError when MPI
-// does not start.
+// does not start, IoError when it would have too few threads.
 [[nodiscard]] std::unique_ptr<Session> start(const Environment& environment = process_environment);
 
 }  // namespace fathom::dist

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/thread.h"
 
 namespace fathom::dist {
 namespace {
@@ -70,7 +71,7 @@ Watchdog::Watchdog(Duration limit, std::function<void(const Expiry&)> on_expire)
   check_limit(limit, "step");
   impl_->phases.push_back({.name = "step", .limit = limit});
   impl_->on_expire = std::move(on_expire);
-  impl_->thread = std::thread([this] { impl_->watch(); });
+  impl_->thread = start_thread("watchdog", "its thread", [this] { impl_->watch(); });
 }
 
 Watchdog::~Watchdog() {

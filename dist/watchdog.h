@@ -24,7 +24,7 @@ class Watchdog {
   };
 
   // Calls `on_expire` at most once, from the watchdog's thread, and stops then; it must not throw.
-  // InvalidArgument for a limit of 0 or less, here and below.
+  // InvalidArgument for a limit of 0 or less, here and below. IoError when its thread cannot start.
   Watchdog(Duration limit, std::function<void(const Expiry&)> on_expire);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -8,8 +8,9 @@
 
 namespace fathom::launcher {
 
-// With threads_per_rank(config) threads. Where the environment variable FATHOM_DEVICE_LIBRARY names
-// a device library, that one runs in place of the built-in device: for testing device libraries.
+// With train.threads threads; 0: with one for each core this process may use. Where the environment
+// variable FATHOM_DEVICE_LIBRARY names a device library, that one runs in place of the built-in
+// device: for testing device libraries.
 [[nodiscard]] std::unique_ptr<Device> make_device(const Config& config);
 
 // Of matrices and activations: train.precision.

@@ -22,8 +22,9 @@ struct LoadedModel {
 };
 
 // `path` is a checkpoint or a run directory (its newest valid one). The config comes from the
-// checkpoint, the tokenizer from the run directory it lies in. `threads` 0: all cores allowed.
-// CheckpointError when there is none, DataError when the tokenizer is missing or another one.
+// checkpoint, the tokenizer from the run directory it lies in. `threads` 0: one for each core this
+// process may use. CheckpointError when there is none, DataError when the tokenizer is missing or
+// another one.
 [[nodiscard]] LoadedModel load_model(const std::string& path, int threads = 0);
 
 }  // namespace fathom::launcher

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "core/base/error.h"
+#include "core/base/thread.h"
 #include "monitoring/endpoint.h"
 #include "monitoring/exposition.h"
 
@@ -23,6 +24,7 @@ namespace {
 // Prometheus's default scrape timeout is 10 s. With the library's defaults (2 threads, 30 s) two
 // idle connections delayed a scrape by 30 s; with these, four delay it by 1 s.
 constexpr const char* kThreads = "4";
+constexpr int kAllThreads = 5;  // with the one that listens
 constexpr const char* kRequestTimeoutMs = "1000";
 constexpr const char* kQueue = "16";  // accepted connections that wait for a thread
 
@@ -114,6 +116,14 @@ Exporter::Exporter(const Metrics& metrics, const ExporterConfig& config) {
   if (!endpoint) {
     require(!config.required,
             "monitoring.listen: got off, but monitoring.required is true; drop one of them");
+    return;
+  }
+
+  try {
+    require_threads("monitoring.listen", kAllThreads);
+  } catch (const IoError& error) {
+    if (config.required) throw;
+    warnings_.push_back(join(error.what(), "; this run serves no metrics"));
     return;
   }
 

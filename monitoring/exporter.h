@@ -24,6 +24,7 @@ class Exporter {
   // metrics must outlive the exporter. Unless `required`, the last port is taken if it is free, and
   // else the one of `listen`. A port that cannot be bound: with `required` IoError, else
   // a free port of the same host, and if there is none no exporter; both with a warning.
+  // So for threads that cannot be started.
   // InvalidArgument when `listen` cannot be read.
   Exporter(const Metrics& metrics, const ExporterConfig& config);
   ~Exporter();  // takes at most the second that a request may last

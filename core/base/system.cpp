@@ -76,13 +76,6 @@ Launch read_launch(const Environment& environment) {
   return {};
 }
 
-int64_t local_processes(const Environment& environment) {
-  for (const char* name :
-       {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "MPI_LOCALNRANKS"})
-    if (const std::optional<int64_t> processes = count(environment, name)) return *processes;
-  return 1;
-}
-
 std::string batch_job(const Environment& environment) {
   for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"})
     if (std::optional<std::string> job = environment(name)) return *std::move(job);

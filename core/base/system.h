@@ -32,9 +32,6 @@ struct Launch {
 // mpirun placed on the node, not the rank. Slurm counts only inside a step started by srun.
 [[nodiscard]] Launch read_launch(const Environment& environment = process_environment);
 
-// Processes of this launch on this machine, 1 if unknown.
-[[nodiscard]] int64_t local_processes(const Environment& environment = process_environment);
-
 // The batch job this process belongs to, of Slurm, PBS or LSF; "" if none.
 [[nodiscard]] std::string batch_job(const Environment& environment = process_environment);
 

@@ -7,14 +7,14 @@
 #include <thread>
 #include <vector>
 
-#include <sched.h>
-
 #include "core/base/error.h"
+#include "core/base/thread.h"
 
 namespace fathom {
 
 // A new generation number signals new work. A worker spins for a moment (the next loop of a
-// step is microseconds away) and then sleeps, so that an idle pool leaves its cores to others.
+// step is microseconds away) and then sleeps, so that an idle pool leaves its cores to others. Its
+// destructor ends the workers, also of a pool that could not be completed.
 struct ThreadPool::Impl {
   std::vector<std::thread> workers;
   std::mutex mutex;
@@ -27,6 +27,16 @@ struct ThreadPool::Impl {
   std::atomic<int64_t> next{0};
   std::atomic<int> working{0};
   std::exception_ptr error;
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      ++generation;
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
 
   void drain(int worker) {
     try {
@@ -58,20 +68,21 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : threads_(threads), impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(int threads, Shortage shortage)
+    : threads_(threads), impl_(std::make_unique<Impl>()) {
   require(threads >= 1, "thread pool: needs at least 1 thread, got ", threads);
-  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([this, i] { impl_->work(i); });
+  impl_->workers.reserve(size_t(threads) - 1);
+  try {
+    for (int i = 1; i < threads; ++i)
+      impl_->workers.push_back(start_thread("thread pool", join("thread ", i + 1, " of ", threads),
+                                            [this, i] { impl_->work(i); }));
+  } catch (const IoError&) {
+    if (shortage == Shortage::kRefuse) throw;
+    threads_ = int(impl_->workers.size()) + 1;
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stopping = true;
-    ++impl_->generation;
-  }
-  impl_->wake.notify_all();
-  for (std::thread& worker : impl_->workers) worker.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& task) {
   run(count, [&task](int64_t i, int) { task(i); });
@@ -101,14 +112,6 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t, int)>& tas
     pool.done.wait(lock, [&] { return pool.working.load() == 0; });
   }
   if (pool.error) std::rethrow_exception(pool.error);
-}
-
-int available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  const int n = CPU_COUNT(&set);
-  return n > 0 ? n : 1;
 }
 
 }  // namespace fathom

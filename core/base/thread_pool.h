@@ -11,8 +11,12 @@ namespace fathom {
 
 class ThreadPool {
  public:
-  // `threads` counts the calling thread: 1 runs everything inline. Throws InvalidArgument below 1.
-  explicit ThreadPool(int threads);
+  // Where the system does not start that many: an error, or a pool of those there are.
+  enum class Shortage { kRefuse, kAccept };
+
+  // `threads` counts the calling thread: 1 runs everything inline. InvalidArgument below 1, IoError
+  // for a shortage that is refused.
+  explicit ThreadPool(int threads, Shortage shortage = Shortage::kRefuse);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -30,8 +34,5 @@ class ThreadPool {
   int threads_;
   std::unique_ptr<Impl> impl_;
 };
-
-// Cores this process may run on (its affinity mask), at least 1.
-[[nodiscard]] int available_cores();
 
 }  // namespace fathom

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/limits.h"
 #include "core/base/thread_pool.h"
 #include "core/data/prepared_directory.h"
 
@@ -60,7 +61,7 @@ std::vector<TokenPair> encode(const Corpus& corpus, const Tokenizer& tokenizer,
                               const std::function<void(double)>& progress) {
   constexpr int64_t kPerTask = 512, kTasksPerRound = 64;
   std::vector<TokenPair> pairs(size_t(corpus.size()));
-  ThreadPool pool(available_cores());
+  ThreadPool pool(available_cores(), ThreadPool::Shortage::kAccept);
   for (int64_t first = 0; first < corpus.size(); first += kPerTask * kTasksPerRound) {
     progress(double(first) / double(corpus.size()));
     pool.run(kTasksPerRound, [&](int64_t task) {

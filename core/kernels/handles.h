@@ -17,5 +17,6 @@ inline constexpr Status kBadArgument = 1;  // the caller is wrong
 inline constexpr Status kOutOfMemory = 2;
 inline constexpr Status kFailed = 3;      // the device or its library is
 inline constexpr Status kHostFailed = 4;  // a host function is; who gave it knows more
+inline constexpr Status kRefused = 5;     // by the operating system: a thread
 
 }  // namespace fathom::kernels

@@ -1,10 +1,12 @@
 #include "core/kernels/host_context.h"
 
+#include "core/base/thread.h"
+
 namespace fathom::kernels {
 
 HostContext::HostContext(HostDevice& device, int threads, bool is_queued)
     : device_(device), pool_(threads), scratch_(size_t(threads)), is_queued_(is_queued) {
-  if (is_queued_) thread_ = std::thread([this] { work(); });
+  if (is_queued_) thread_ = start_thread("queue", "its thread", [this] { work(); });
 }
 
 HostContext::~HostContext() {

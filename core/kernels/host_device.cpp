@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/error.h"
+#include "core/base/limits.h"
 #include "core/kernels/host_context.h"
 
 namespace fathom::kernels {
@@ -63,9 +65,10 @@ Status info(DeviceHandle* device, DeviceInfo* out) {
   out->numerics = traits.numerics.c_str();
   out->compute_types = traits.compute_types;
   out->is_host_accessible = 1;
-  out->memory_total = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
-  out->memory_free = memory_line("/proc/meminfo", "MemAvailable:");
+  out->memory_total = uint64_t(memory_limit().bytes);
   out->memory_used = memory_line("/proc/self/status", "VmRSS:");
+  out->memory_free = std::min(memory_line("/proc/meminfo", "MemAvailable:"),
+                              out->memory_total - std::min(out->memory_used, out->memory_total));
   return kOk;
 }
 
@@ -84,6 +87,9 @@ Status create_context(DeviceHandle* device, ContextKind kind, ContextHandle** ou
     *out = reinterpret_cast<ContextHandle*>(
         new HostContext(host(device), is_compute ? host(device).threads() : 1, !is_compute));
     return kOk;
+  } catch (const IoError& error) {
+    host(device).set_error(error.what());
+    return kRefused;
   } catch (const std::exception& error) {
     host(device).set_error(error.what());
     return kFailed;
@@ -96,8 +102,10 @@ Status allocate(ContextHandle* context, uint64_t bytes, void** out) {
   HostDevice& device = host(context).device();
   *out = device.allocate(bytes);
   if (*out != nullptr) return kOk;
-  device.set_error(std::to_string(bytes >> 20) + " MiB cannot be had: " + std::strerror(errno) +
-                   "; raise the limit (ulimit -v), or make the model or the batch smaller");
+  const std::string cause = std::strerror(errno), remedy = reservable_memory().remedy;
+  device.set_error(std::to_string(bytes >> 20) + " MiB cannot be had: " + cause +
+                   "; make the model or the batch smaller" +
+                   (remedy.empty() ? "" : ", or " + remedy));
   return kOutOfMemory;
 }
 

@@ -36,6 +36,7 @@ void Context::throw_failure(kernels::Status status) {
   }
   const char* text = table_.last_error(device_.handle_);
   if (status == kernels::kBadArgument) fail(device_.name(), ": ", text);
+  if (status == kernels::kRefused) fail<IoError>(device_.name(), ": ", text);
   fail<DeviceError>(device_.name(), ": ", text);
 }
 

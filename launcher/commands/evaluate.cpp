@@ -6,6 +6,7 @@
 
 #include "core/data/corpus.h"
 #include "core/data/prepare.h"
+#include "launcher/cores.h"
 #include "launcher/evaluation.h"
 #include "launcher/model_source.h"
 #include "launcher/translation_score.h"
@@ -61,7 +62,8 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
   require(command.split == "valid" || command.split == "test", "--split: got ", command.split,
           ", expected valid or test");
   dist::Communicator& group = session.world();
-  LoadedModel loaded = load_model(command.model, command.threads);
+  const int cores = cores_of_rank(session.node());
+  LoadedModel loaded = load_model(command.model, command.threads > 0 ? command.threads : cores);
   const Config& config = loaded.config;
   const bool is_decoder_only = config.model.kind == model::ModelKind::kDecoder;
   require(command.source.empty() == (command.reference.empty() || is_decoder_only),

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "launcher/config/load.h"
 #include "launcher/config/resume_rules.h"
+#include "launcher/cores.h"
 #include "launcher/signals.h"
 #include "launcher/train/training_run.h"
 
@@ -55,6 +56,7 @@ int train(const TrainCommand& command, dist::Session& session) {
   require(!command.is_quiet || !command.is_verbose, "--quiet and --verbose exclude each other");
   if (command.is_quiet) options.log_level = monitoring::LogLevel::kWarning;
   if (command.is_verbose) options.log_level = monitoring::LogLevel::kDebug;
+  options.cores = cores_of_rank(session.node());
   TrainingRun run(config, options, session.world());
   if (const std::optional<TrainResult> end = run.earlier_end()) return exit_code_of(end->kind);
   run.open();

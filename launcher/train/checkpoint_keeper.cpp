@@ -19,7 +19,9 @@ CheckpointKeeper::CheckpointKeeper(KeeperParts parts, int64_t saved_step)
     : parts_(std::move(parts)),
       saved_step_(saved_step),
       is_unsaved_branch_(parts_.is_branch),
-      last_begin_(monotonic_seconds()) {}
+      last_begin_(monotonic_seconds()) {
+  if (parts_.directory != nullptr) writer_.emplace("checkpoint");
+}
 
 bool CheckpointKeeper::is_due(const TrainState& state) const {
   const CheckpointConfig& c = parts_.config.checkpoint;
@@ -68,7 +70,7 @@ void CheckpointKeeper::after_update() {
 void CheckpointKeeper::start_commit() {
   stage_ = Stage::kCommit;
   if (parts_.directory == nullptr) return;
-  commit_ = std::async(std::launch::async, [this] {
+  commit_ = writer_->run([this] {
     // What the histories say up to here counts with this checkpoint.
     return parts_.directory->save(*archive_, info_, retention(parts_.config.checkpoint),
                                   [this] { parts_.observer.sync(); });

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "checkpoint/directory.h"
+#include "core/base/thread.h"
 #include "dist/watchdog.h"
 #include "launcher/config/config.h"
 #include "launcher/train/run_observer.h"
@@ -37,7 +38,8 @@ struct KeeperParts {
 
 class CheckpointKeeper {
  public:
-  // `saved_step`: of the checkpoint that the run goes on from, -1 without one.
+  // `saved_step`: of the checkpoint that the run goes on from, -1 without one. IoError when the
+  // thread of rank 0 cannot be started.
   CheckpointKeeper(KeeperParts parts, int64_t saved_step);
 
   // After the step of `state`: by checkpoint.every_steps the same on all ranks, by
@@ -91,7 +93,8 @@ class CheckpointKeeper {
   checkpoint::SaveInfo info_;
   std::future<checkpoint::SaveReport> commit_;
   checkpoint::SaveReport report_;
-  std::string failure_;  // of the last save, on all ranks; empty if it succeeded
+  std::optional<Worker> writer_;  // ends before what it writes
+  std::string failure_;           // of the last save, on all ranks; empty if it succeeded
 };
 
 }  // namespace fathom::launcher

@@ -34,12 +34,12 @@ void make_paths_absolute(data::DataConfig& data) {
 
 }  // namespace
 
-Config for_these_ranks(Config config, int ranks) {
+Config for_these_ranks(Config config, int ranks, int cores) {
   make_paths_absolute(config.data);
   // The working directory may be moved aside with the run.
   config.run.directory =
       std::filesystem::absolute(config.run.directory).lexically_normal().string();
-  config.train.threads = threads_per_rank(config);
+  config.train.threads = threads_per_rank(config, cores);
   if (config.batch.shards > 0) check_ranks(config.batch, ranks);
   check_series(config, ranks);
   return config;

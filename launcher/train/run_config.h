@@ -7,10 +7,10 @@
 
 namespace fathom::launcher {
 
-// With the threads of a rank, and paths of texts absolute. InvalidArgument when more series would
-// be served than monitoring.max_series, and when the config names fewer shards than there are
-// ranks.
-[[nodiscard]] Config for_these_ranks(Config config, int ranks);
+// With the threads of a rank that has so many cores, and paths of texts absolute. InvalidArgument
+// when more series would be served than monitoring.max_series, and when the config names fewer
+// shards than there are ranks.
+[[nodiscard]] Config for_these_ranks(Config config, int ranks, int cores);
 
 // A run keeps the virtual shards that it began with: where the config leaves batch.shards open they
 // are those of `before`, the config of the checkpoint that is resumed, else those that follow from

@@ -23,9 +23,9 @@
 namespace fathom::launcher {
 namespace {
 
-StepOptions step_options(const Config& c, const Sharding& sharding, int group_size,
+StepOptions step_options(const Config& c, const Sharding& sharding, int group_size, int cores,
                          dist::Watchdog& watchdog) {
-  const bool has_room = group_size > 1 && has_spare_core(threads_per_rank(c));
+  const bool has_room = group_size > 1 && cores > threads_per_rank(c, cores);
   const dist::Overlap by_itself = has_room ? dist::Overlap::kOn : dist::Overlap::kOff;
   return {.reducer = {.reduction = c.dist.reduction,
                       .overlap = c.dist.overlap.value_or(by_itself),
@@ -67,7 +67,7 @@ TrainingRun::TrainingRun(Config config, const RunOptions& options, dist::Communi
     : group_(group),
       options_(options),
       log_({.level = options.log_level, .rank = group.rank(), .size = group.size()}),
-      config_(for_these_ranks(std::move(config), group.size())),
+      config_(for_these_ranks(std::move(config), group.size(), options.cores)),
       watchdog_(make_watchdog(config_, group)),
       set_up_(std::in_place, watchdog_, "set-up", section_limit(config_, std::chrono::hours(6))),
       directory_(open_run_directory(config_, group.rank(), log_)),
@@ -204,7 +204,7 @@ void TrainingRun::log_start(const RunStart& start) const {
 void TrainingRun::make_loop() {
   const bool is_root = group_.rank() == 0;
   gradients_.emplace(*model_, *device_, data_.train, group_, sharding_->ownership(),
-                     step_options(config_, *sharding_, group_.size(), watchdog_));
+                     step_options(config_, *sharding_, group_.size(), options_.cores, watchdog_));
   probe_.emplace(sharding_->slices(), sharding_->chunk_gather());
   updater_.emplace(*device_, *adam_, *sharding_, *probe_, config_.optimizer.clip_norm);
   layers_.emplace(*model_, *adam_, *probe_, config_.batch.shards);

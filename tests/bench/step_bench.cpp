@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/thread_pool.h"
+#include "core/base/limits.h"
 #include "core/model/flops.h"
 #include "core/model/transformer.h"
 #include "core/optim/adam.h"

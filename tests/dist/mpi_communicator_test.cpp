@@ -87,6 +87,14 @@ TEST(MpiCommunicator, CarriesTheGradientReducer) {
 
 TEST(MpiCommunicator, CarriesTheSliceGather) { expect_slices_gathered<float>(*world); }
 
+// The tests run on one machine.
+TEST(MpiCommunicator, OfTheNodeHasAllRanksOfThisMachine) {
+  const auto node = make_node_communicator(*mpi);
+  EXPECT_EQ(node->size(), world->size());
+  EXPECT_EQ(node->rank(), world->rank());
+  EXPECT_EQ(node->all_gather(host_name()), world->all_gather(host_name()));
+}
+
 // A hang must name the test instead of waiting for the harness.
 void abort_on_hang(const Watchdog::Expiry& expiry) {
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();

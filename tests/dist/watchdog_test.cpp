@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "expect_error.h"
+#include "tests/support/thread_limit.h"
 
 namespace fathom::dist {
 namespace {
@@ -139,6 +140,12 @@ TEST(Watchdog, RefusesALimitOfZero) {
   expect_error<InvalidArgument>([&] { watchdog.set_limit(Duration(-1)); }, {"is -1 s"});
   expect_error<InvalidArgument>([&] { Watchdog::Section(watchdog, "save", Duration(0)); },
                                 {"limit for save is 0 s"});
+}
+
+TEST(Watchdog, SaysThatItsThreadCannotBeStarted) {
+  const auto limit = support::ThreadLimit::most(0);
+  expect_error<IoError>([] { Watchdog(Duration(10), [](const Watchdog::Expiry&) {}); },
+                        {"watchdog: its thread cannot be started", "ulimit -u"});
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ class ThreadSession final : public dist::Session {
  public:
   explicit ThreadSession(dist::Communicator& world) : world_(world) {}
   dist::Communicator& world() override { return world_; }
+  dist::Communicator& node() override { return world_; }
   bool uses_mpi() const override { return false; }
 
  private:

@@ -15,6 +15,7 @@
 #include "tests/monitoring/http_client.h"
 #include "tests/support/listen_forms.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/thread_limit.h"
 
 // Read by ThreadSanitizer. civetweb formats the Date of its error pages with gmtime in all threads;
 // at worst that one header is garbled.
@@ -222,6 +223,24 @@ TEST(Exporter, WarnsWhenOpenToTheNetwork) {
   ASSERT_EQ(exporter.warnings().size(), 1);
   EXPECT_THAT(exporter.warnings()[0], HasSubstr("open to the network without password"));
   EXPECT_EQ(request("127.0.0.1:" + port_of(exporter.address()), "/metrics").status, 200);
+}
+
+// The server itself does not look: without its first thread its end would hang.
+TEST(Exporter, ServesNothingWhereOneOfItsThreadsIsMissing) {
+  Metrics metrics;
+  for (int most = 0; most < 5; ++most) {
+    const auto limit = support::ThreadLimit::most(most);
+    const Exporter exporter(metrics, {.listen = "127.0.0.1:0"});
+    EXPECT_EQ(exporter.address(), "");
+    ASSERT_EQ(exporter.warnings().size(), 1);
+    EXPECT_THAT(exporter.warnings()[0], StartsWith(join("monitoring.listen: thread ", most + 1,
+                                                        " of 5 cannot be started")));
+    EXPECT_THAT(exporter.warnings()[0], HasSubstr("; this run serves no metrics"));
+    EXPECT_THROW(Exporter(metrics, {.listen = "127.0.0.1:0", .required = true}), IoError);
+  }
+  const auto limit = support::ThreadLimit::most(5);
+  const Exporter exporter(metrics, {.listen = "127.0.0.1:0"});
+  EXPECT_EQ(request(exporter.address(), "/healthz").status, 200);
 }
 
 TEST(Exporter, OffServesNothing) {

@@ -72,14 +72,6 @@ TEST(ReadLaunch, NonsenseInAVariableIsNoEvidence) {
     EXPECT_EQ(read_launch(fake({{"OMPI_COMM_WORLD_SIZE", value}})).evidence, "") << value;
 }
 
-TEST(LocalProcesses, AreThoseOfTheLauncherElseOne) {
-  EXPECT_EQ(local_processes(fake({})), 1);
-  EXPECT_EQ(local_processes(fake({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"MPI_LOCALNRANKS", "8"}})),
-            2);
-  EXPECT_EQ(local_processes(fake({{"SLURM_NTASKS_PER_NODE", "none"}, {"MPI_LOCALNRANKS", "8"}})),
-            8);
-}
-
 TEST(BatchJob, IsNamedByItsScheduler) {
   EXPECT_EQ(batch_job(fake({})), "");
   EXPECT_EQ(batch_job(fake({{"SLURM_JOB_ID", "7"}, {"PBS_JOBID", "8"}})), "7");

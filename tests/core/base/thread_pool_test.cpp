@@ -83,7 +83,5 @@ TEST(ThreadPool, RefusesToHaveNoThread) {
         [&] { ThreadPool pool(threads); }));
 }
 
-TEST(AvailableCores, AreAtLeastOne) { EXPECT_GE(available_cores(), 1); }
-
 }  // namespace
 }  // namespace fathom

@@ -5,6 +5,7 @@
 
 #include "core/kernels/devices.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/thread_limit.h"
 
 namespace fathom::tensor {
 namespace {
@@ -58,6 +59,26 @@ TEST(Device, KnowsItsMemoryAndThatTheHostReachesIt) {
 TEST(Device, HasAPeak) {
   for (const auto& device : {make_reference_device(), make_cpu_device(1)})
     EXPECT_GT(device->peak_flops(DType::kF32), 1e6);
+}
+
+TEST(Device, HasAPeakAlsoWhereNoThreadCanBeStarted) {
+  const auto device = make_cpu_device(3);
+  const auto limit = support::ThreadLimit::most(0);
+  EXPECT_GT(device->peak_flops(DType::kF32), 1e6);
+}
+
+TEST(Device, SaysWhichOfItsThreadsCannotBeStarted) {
+  for (int n = 1; n < 4; ++n) {
+    const auto limit = support::ThreadLimit::failing(n);
+    EXPECT_TRUE(support::throws_with<IoError>(
+        join("cpu: thread pool: thread ", n + 1, " of 4 cannot be started"),
+        [] { (void)make_cpu_device(4); }));
+  }
+  const auto device = make_reference_device();
+  const auto limit = support::ThreadLimit::most(0);
+  for (Context& (Device::*context)() : {&Device::communication, &Device::copies})
+    EXPECT_TRUE(support::throws_with<IoError>("reference: queue: its thread cannot be started",
+                                              [&] { (void)(device.get()->*context)(); }));
 }
 
 TEST(Device, HasOneContextOfEachKind) {

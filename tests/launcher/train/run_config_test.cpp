@@ -13,11 +13,11 @@ using support::throws_with;
 TEST(ForTheseRanks, RefusesMoreRanksThanTheShardsThatAreAskedFor) {
   Config config = small_config();
   config.run.directory = "run";
-  EXPECT_NO_THROW((void)for_these_ranks(config, 6));
+  EXPECT_NO_THROW((void)for_these_ranks(config, 6, 1));
   EXPECT_TRUE(throws_with<InvalidArgument>("batch.shards: 6 virtual shards cannot be shared out",
-                                           [&] { (void)for_these_ranks(config, 7); }));
+                                           [&] { (void)for_these_ranks(config, 7, 1); }));
   config.batch.shards = 0;  // a run that is resumed may have more
-  EXPECT_NO_THROW((void)for_these_ranks(config, 7));
+  EXPECT_NO_THROW((void)for_these_ranks(config, 7, 1));
 }
 
 TEST(ForTheseRanks, MakesPathsMeanTheSameFromAnyWorkingDirectory) {
@@ -26,7 +26,7 @@ TEST(ForTheseRanks, MakesPathsMeanTheSameFromAnyWorkingDirectory) {
   config.data.train = "texts/train";
   const std::filesystem::path current = std::filesystem::current_path();
 
-  const Config settled = for_these_ranks(config, 1);
+  const Config settled = for_these_ranks(config, 1, 1);
 
   EXPECT_EQ(settled.run.directory, current / "here");
   EXPECT_EQ(settled.data.train, current / "texts" / "train");
