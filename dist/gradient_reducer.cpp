@@ -34,7 +34,8 @@ std::vector<Tensor> allocate(Device& device, int64_t buffers, int64_t count, DTy
   const double needed = double(buffers) * double(count) * double(size_of(dtype));
   const double installed = double(device.info().memory_total);
   require<DeviceError>(needed < installed, "gradient reducer: ", buffers, " buffers of ", count,
-                       " gradients need ", needed / 1e9, " GB, this machine has ", installed / 1e9,
+                       " gradients need ", needed / 1e9, " GB, this process may have ",
+                       installed / 1e9,
                        " GB; use dist.reduction: fast, fewer batch.shards or more ranks");
   std::vector<Tensor> all;
   for (int64_t k = 0; k < buffers; ++k) all.push_back(device.compute().allocate(1, count, dtype));

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "core/base/error.h"
 #include "dist/session.h"
+#include "launcher/failure.h"
 
 namespace fathom::launcher {
 
@@ -24,11 +24,9 @@ template <class Run, class Command, class... More>
                                More&... more) {
   try {
     return run(command, session, more...);
-  } catch (const Error& error) {
-    end_all_ranks(session.world(), int(error.code()), error.what());
-    throw;
   } catch (const std::exception& error) {
-    end_all_ranks(session.world(), int(ExitCode::kIo), error.what());
+    const Failure failure = failure_of(error);
+    end_all_ranks(session.world(), int(failure.code), failure.text);
     throw;
   }
 }

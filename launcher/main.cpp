@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
-#include <new>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
 #include "launcher/command_line.h"
+#include "launcher/failure.h"
 #include "launcher/signals.h"
 
 namespace {
@@ -43,18 +43,12 @@ int checked_output(int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using fathom::ExitCode;
   make_safe();
   try {
     return checked_output(fathom::launcher::run_command_line(argc, argv));
-  } catch (const fathom::Error& error) {
-    std::cerr << "fathom: " << error.what() << std::endl;
-    return int(error.code());
-  } catch (const std::bad_alloc&) {
-    std::cerr << "fathom: out of memory; lower batch.micro_tokens or the model's size" << std::endl;
-    return int(ExitCode::kPeer);
   } catch (const std::exception& error) {
-    std::cerr << "fathom: " << error.what() << std::endl;
-    return int(ExitCode::kIo);
+    const fathom::launcher::Failure failure = fathom::launcher::failure_of(error);
+    std::cerr << "fathom: " << failure.text << std::endl;
+    return int(failure.code);
   }
 }

@@ -1,6 +1,7 @@
 #include "core/kernels/blas_cpu.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -8,8 +9,11 @@
 
 #include <cblas.h>
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/limits.h"
 #include "core/kernels/simd_cpu.h"
 
 namespace fathom::kernels::cpu {
@@ -22,6 +26,9 @@ struct Blas {
   decltype(&openblas_set_num_threads) set_num_threads = nullptr;
   decltype(&openblas_get_config) get_config = nullptr;
   decltype(&openblas_get_corename) get_corename = nullptr;
+  // Of its buffers, in no header of its own.
+  void* (*take_buffer)(int) = nullptr;
+  void (*return_buffer)(void*) = nullptr;
   bool is_batch_invariant = false;
 };
 
@@ -45,13 +52,18 @@ void load() {
   // waits for them indefinitely at exit.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  require<DeviceError>(library != nullptr, "device cpu: ", dlerror(),
-                       "; install libopenblas0-pthread");
+  if (library == nullptr) {
+    const std::string cause = dlerror(), remedy = reservable_memory().remedy;
+    fail<DeviceError>("device cpu: ", cause, "; install libopenblas0-pthread",
+                      remedy.empty() ? "" : ", or ", remedy);
+  }
   Blas b;
   find(library, "cblas_sgemm", b.sgemm);
   find(library, "openblas_set_num_threads", b.set_num_threads);
   find(library, "openblas_get_config", b.get_config);
   find(library, "openblas_get_corename", b.get_corename);
+  find(library, "blas_memory_alloc", b.take_buffer);
+  find(library, "blas_memory_free", b.return_buffer);
   b.set_num_threads(1);  // ours are in ThreadPool
   // Seen in 0.3.21 with equal rows in one call: SkylakeX gives them equal bits, but Haswell and Zen
   // add up rows 6 to 11 of every 12 in another order than rows 0 to 5.
@@ -62,6 +74,29 @@ void load() {
 }  // namespace
 
 void load_blas() { std::call_once(loaded, load); }
+
+// All at the same time, so that each is another one; a buffer that is returned stays mapped.
+void reserve_blas_buffers(int threads) {
+  constexpr int kMost = 128;  // it has not many more
+  constexpr size_t kBytes = 129 << 20;
+  if (threads < 1) return;  // refused elsewhere
+  const int count = std::min(threads, kMost);
+  const size_t bytes = size_t(count) * kBytes;
+  void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) {
+    const std::string remedy = reservable_memory().remedy;
+    fail<DeviceError>("device cpu: OpenBLAS needs ", kBytes >> 20,
+                      " MiB of address space for each of ", threads,
+                      " threads, and has not got them: ", errno_text(ENOMEM),
+                      "; ask for fewer threads (train.threads, or --threads of translate)",
+                      remedy.empty() ? "" : ", or ", remedy);
+  }
+  munmap(room, bytes);
+  std::vector<void*> buffers;
+  for (int i = 0; i < count; ++i) buffers.push_back(blas.take_buffer(0));
+  for (void* buffer : buffers) blas.return_buffer(buffer);
+}
 
 std::string blas_description() {
   load_blas();

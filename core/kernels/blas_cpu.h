@@ -12,6 +12,10 @@ namespace fathom::kernels::cpu {
 // processor has no AVX2 and FMA.
 void load_blas();
 
+// Takes the memory that the library needs for products on so many threads at once. It would look
+// for it at the first products, for ever where there is none. DeviceError when it cannot be had.
+void reserve_blas_buffers(int threads);
+
 // Names the library's version and kernels: what decides the bits of a product.
 [[nodiscard]] std::string blas_description();
 

@@ -24,6 +24,7 @@ HostTraits traits() {
 Status create(const DeviceOptions* options, DeviceHandle** out) {
   try {
     cpu::load_blas();
+    cpu::reserve_blas_buffers(options->threads);
     return create_host_device(traits, options, out);
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex);

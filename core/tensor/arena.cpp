@@ -1,6 +1,7 @@
 #include "core/tensor/arena.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fathom::tensor {
 namespace {
@@ -15,7 +16,8 @@ int64_t aligned_bytes(int64_t rows, int64_t cols, DType dtype) {
 
 }  // namespace
 
-Arena::Arena(Context& context, int64_t bytes) : context_(context), capacity_(aligned(bytes)) {
+Arena::Arena(Context& context, int64_t bytes, std::string remedy)
+    : context_(context), capacity_(aligned(bytes)), remedy_(std::move(remedy)) {
   require(bytes > 0, "arena: ", bytes, " bytes");
   void* block = nullptr;
   context_.check(context_.table().allocate(context_.handle(), uint64_t(capacity_), &block));
@@ -29,7 +31,8 @@ Arena::~Arena() { context_.table().release(context_.handle(), base_); }
 void Arena::check_room(int64_t wanted) {
   require<DeviceError>(bottom_ + wanted <= top_, "arena: ", wanted >> 10,
                        " KiB more do not fit: ", used_bytes() >> 20, " of ", capacity_ >> 20,
-                       " MiB are in use; lower batch.micro_tokens or data.max_length");
+                       " MiB are in use; lower batch.micro_tokens or data.max_length",
+                       remedy_.empty() ? "" : ", or ", remedy_);
 }
 
 void Arena::discard(int64_t offset, int64_t bytes) {

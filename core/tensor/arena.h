@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "core/tensor/context.h"
 
@@ -15,8 +16,9 @@ namespace fathom::tensor {
 
 class Arena {
  public:
-  // DeviceError when the device cannot reserve `bytes`.
-  Arena(Context& context, int64_t bytes);
+  // DeviceError when the device cannot reserve `bytes`. `remedy`: what else to do where it is too
+  // small, "raise ulimit -v".
+  Arena(Context& context, int64_t bytes, std::string remedy = {});
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -41,6 +43,7 @@ class Arena {
   Context& context_;
   std::byte* base_ = nullptr;
   int64_t capacity_ = 0;
+  std::string remedy_;
   int64_t bottom_ = 0;
   int64_t top_ = 0;
   int64_t peak_ = 0;

@@ -1,12 +1,26 @@
 #include "core/tensor/device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <dlfcn.h>
 
+#include "core/base/limits.h"
 #include "core/kernels/devices.h"
 
 namespace fathom::tensor {
+namespace {
+
+MemoryBound arena_bound(const kernels::DeviceInfo& info, const DeviceLimits& limits) {
+  if (limits.arena_bytes > 0) return {.bytes = limits.arena_bytes};
+  const MemoryBound all = {.bytes = int64_t(info.memory_total)};
+  if (info.is_host_accessible == 0) return all;
+  MemoryBound host = reservable_memory();
+  require<DeviceError>(host.bytes > 0, info.name, ": no memory is left to reserve; ", host.remedy);
+  return host.bytes <= all.bytes ? std::move(host) : all;
+}
+
+}  // namespace
 
 Device::Device(const kernels::DeviceTable& table, const kernels::DeviceOptions& options,
                const DeviceLimits& limits, std::shared_ptr<void> library)
@@ -16,8 +30,8 @@ Device::Device(const kernels::DeviceTable& table, const kernels::DeviceOptions& 
   try {
     info_ = info();
     compute_ = std::make_unique<Context>(*this, kernels::ContextKind::kCompute);
-    const int64_t bytes = limits.arena_bytes > 0 ? limits.arena_bytes : int64_t(info_.memory_total);
-    arena_ = std::make_unique<Arena>(*compute_, bytes);
+    const MemoryBound bound = arena_bound(info_, limits);
+    arena_ = std::make_unique<Arena>(*compute_, bound.bytes, bound.remedy);
   } catch (...) {
     compute_.reset();
     table_.destroy(handle_);

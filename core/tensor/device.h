@@ -18,7 +18,7 @@
 namespace fathom::tensor {
 
 struct DeviceLimits {
-  int64_t arena_bytes = 0;  // 0: as much address space as the device has memory
+  int64_t arena_bytes = 0;  // 0: as much as the device has memory, and may be reserved on a host
 };
 
 class Device {

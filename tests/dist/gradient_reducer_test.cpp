@@ -352,7 +352,7 @@ TEST(Reducer, RefusesOptionsOutOfRange) {
       return [&] { GradientReducer(group, *device, {}, ownership, DType::kF32); };
     };
     expect_error<DeviceError>(give(Ownership({{0}}, int64_t{1} << 58, 1, 2)),
-                              {"3 buffers of", "this machine has", "dist.reduction: fast"});
+                              {"3 buffers of", "this process may have", "dist.reduction: fast"});
     expect_error<InvalidArgument>(give(even_chunks(3, 10, 4)), {"3 ranks in a group of 2"});
   });
 }

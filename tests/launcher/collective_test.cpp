@@ -2,6 +2,7 @@
 #include "launcher/collective.h"
 
 #include <array>
+#include <new>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -35,6 +36,8 @@ int meet(const Options& options, dist::Session& session, std::array<int, 3>& met
   return 40 + session.world().rank();
 }
 
+int run_out_of_memory(const Options&, dist::Session&) { throw std::bad_alloc(); }
+
 int throw_another(const Options&, dist::Session&) { throw std::runtime_error("of a library"); }
 
 TEST(OnAllRanks, ReturnsWhatTheCommandReturns) {
@@ -66,6 +69,24 @@ TEST(OnAllRanks, EndsThePeersOfARankThatFails) {
                   join("fathom: rank ", failing, ": the disk is empty\n")),
               std::string::npos);
   }
+}
+
+TEST(OnAllRanks, SaysWhatToDoWhereMemoryRunsOut) {
+  testing::internal::CaptureStderr();
+  dist::run_ranks(2, [&](dist::Communicator& world) {
+    ThreadSession session(world);
+    EXPECT_THROW((void)on_all_ranks(session, run_out_of_memory, Options{}), std::bad_alloc);
+  });
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "fathom: rank 0: out of memory; lower batch.micro_tokens"),
+            std::string::npos);
+}
+
+TEST(FailureOf, HasTheCodeAndTheTextOfAnError) {
+  EXPECT_EQ(failure_of(DataError("the disk is empty")).code, ExitCode::kData);
+  EXPECT_EQ(failure_of(DataError("the disk is empty")).text, "the disk is empty");
+  EXPECT_EQ(failure_of(std::runtime_error("of a library")).code, ExitCode::kIo);
+  EXPECT_EQ(failure_of(std::bad_alloc()).code, ExitCode::kPeer);
 }
 
 TEST(OnAllRanks, ThrowsALoneRanksErrorWithoutAWord) {

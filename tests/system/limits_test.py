@@ -84,6 +84,47 @@ class Threads(fathom.TestCase):
         self.assertGreater(most, 6)
 
 
+class AddressSpace(fathom.TestCase):
+    def limited(self, kilobytes, *words):
+        shell = f"ulimit -v {kilobytes} && exec \"$@\""
+        command = ["bash", "-c", shell, "bash", *fathom.command(*words)]
+        return fathom.finish(fathom.start(command, self.directory))
+
+    def setUp(self):
+        if self.limited(400_000, "--version").code != 0:
+            self.skipTest("this build needs more to start, as one with AddressSanitizer does")
+
+    def test_a_run_needs_not_what_the_machine_has(self):
+        run, free = self.run_directory("run"), self.run_directory("free")
+        result = self.limited(1_000_000, "train", self.config, f"run.directory={run.path}")
+        self.assertEqual(result.code, 0, str(result))
+        self.train(free)
+        self.assert_same_run(free, run)
+        for words in (("evaluate", run.path), ("translate", run.path), ("probe", run.path)):
+            result = self.limited(1_000_000, *words)
+            self.assertEqual(result.code, 0, f"{words}: {result}")
+
+    def test_whatever_the_limit_a_run_ends_and_says_why(self):
+        for kilobytes in range(100_000, 700_000, 30_000):
+            run = self.run_directory(str(kilobytes))
+            result = self.limited(kilobytes, "train", self.config, f"run.directory={run.path}",
+                                  "train.max_steps=2", "train.threads=2")
+            if result.code == 127:  # too little even to load the libraries
+                continue
+            self.assertIn(result.code, (0, 6, 7), f"{kilobytes}: {result}")
+            if result.code != 0:
+                self.assertRegex(result.last_line(), r"^fathom: .*ulimit -v", kilobytes)
+        self.assertEqual(result.code, 0, str(result))
+
+    def test_a_batch_that_does_not_fit_names_the_limit(self):
+        result = self.limited(600_000, "train", self.config, "model.width=512", "model.heads=8",
+                              f"run.directory={self.run_directory('run').path}",
+                              "model.ffn_width=4096", "batch.tokens=20000", "train.threads=1",
+                              "batch.micro_tokens=20000")
+        self.assertEqual(result.code, 7, str(result))
+        self.assertRegex(result.last_line(), r"^fathom: .*batch.*ulimit -v")
+
+
 class Cores(fathom.TestCase):
     def threads(self, run, result):
         return re.search(r"threads of each: (\d+)", result.stderr)[1]

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include "core/base/limits.h"
 #include "core/kernels/devices.h"
 #include "core/tensor/device.h"
 #include "tests/support/expect_error.h"
@@ -173,10 +175,38 @@ TEST(Arena, OfADeviceHasTheGivenSizeOrAllItsMemory) {
       "do not fit", [&] { (void)small.arena().top(11, 16, DType::kF32); }));
 
   const auto whole = make_reference_device();
-  const int64_t half = int64_t(whole->info().memory_total) / 2;
+  const int64_t half = reservable_memory().bytes / 2;
   EXPECT_EQ(whole->arena().bottom(1, half, DType::kBF16).cols(), half);
   EXPECT_TRUE(support::throws_with<DeviceError>(
       "do not fit", [&] { (void)whole->arena().bottom(1, half, DType::kBF16); }));
+}
+
+TEST(Arena, ThatIsTooSmallSaysWhatElseToDo) {
+  const auto device = make_reference_device();
+  Arena arena(device->compute(), 10 * kUnit, "raise ulimit -v");
+  EXPECT_TRUE(support::throws_with<DeviceError>(
+      "lower batch.micro_tokens or data.max_length, or raise ulimit -v",
+      [&] { (void)arena.bottom(11, 16, DType::kF32); }));
+}
+
+// As queue systems set it: below what the machine has.
+TEST(Arena, ReservesWhatALimitOnAddressSpaceLeaves) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves more for itself";
+#endif
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit lower = {.rlim_cur = 2ul << 30, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &lower), 0);
+  {
+    const auto device = make_reference_device();
+    EXPECT_TRUE(support::throws_with<DeviceError>("or raise ulimit -v", [&] {
+      (void)device->arena().bottom(1, int64_t{2} << 30, DType::kBF16);
+    }));
+    EXPECT_EQ(device->arena().bottom(1, 100 << 20, DType::kBF16).cols(), 100 << 20);
+    (void)device->compute().allocate(1, 100 << 20, DType::kBF16);
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
 }
 
 TEST(Arena, OfNoBytesIsRefused) {

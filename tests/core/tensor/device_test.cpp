@@ -2,6 +2,7 @@
 #include "core/tensor/device.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "core/kernels/devices.h"
 #include "tests/support/expect_error.h"
@@ -59,6 +60,22 @@ TEST(Device, KnowsItsMemoryAndThatTheHostReachesIt) {
 TEST(Device, HasAPeak) {
   for (const auto& device : {make_reference_device(), make_cpu_device(1)})
     EXPECT_GT(device->peak_flops(DType::kF32), 1e6);
+}
+
+// OpenBLAS would look for its buffers for ever.
+TEST(Device, SaysThatTheBuffersOfItsThreadsDoNotFit) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves more for itself";
+#endif
+  (void)make_cpu_device(1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit lower = {.rlim_cur = rlim_t{2} << 30, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &lower), 0);
+  for (const char* part :
+       {"129 MiB of address space for each of 16 threads", "train.threads", "raise ulimit -v"})
+    EXPECT_TRUE(support::throws_with<DeviceError>(part, [] { (void)make_cpu_device(16); }));
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
 }
 
 TEST(Device, HasAPeakAlsoWhereNoThreadCanBeStarted) {
