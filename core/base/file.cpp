@@ -130,6 +130,12 @@ int write_all(const FileDescriptor& file, std::string_view bytes) {
   return 0;
 }
 
+bool is_read_once(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
 std::string read_file(std::string_view place, const fs::path& path) {
   return read_opened(open_to_read(path), place, path, kWholeFile);
 }

@@ -52,6 +52,9 @@ inline constexpr size_t kWholeFile = size_t(-1);
 // Returns 0 or errno.
 [[nodiscard]] int write_all(const FileDescriptor& file, std::string_view bytes);
 
+// Whether something is there that gives its bytes only once, to one reader: a pipe, a terminal.
+[[nodiscard]] bool is_read_once(const std::filesystem::path& path);
+
 // Reads a whole file. Refuses directories.
 [[nodiscard]] std::string read_file(std::string_view place, const std::filesystem::path& path);
 // nullopt when there is no such file.

@@ -208,6 +208,24 @@ std::optional<PreparedData> find_prepared(const Texts& texts, const DataConfig& 
   return open_prepared(directory_of(config, fingerprint), fingerprint, ignored);
 }
 
+std::vector<fs::path> passing_texts(const DataConfig& config, const std::string& prefix,
+                                    bool decoder_only) {
+  std::vector<fs::path> paths;
+  const auto add = [&](const std::string& side) {
+    for (const char* ending : {"", ".gz"}) {
+      const fs::path path = prefix + "." + side + ending;
+      std::error_code ignored;
+      if (!fs::exists(path, ignored)) continue;
+      if (is_read_once(path)) paths.push_back(path);
+      return;  // the one that is read
+    }
+  };
+  if (prefix.empty()) return paths;
+  if (!decoder_only) add(config.source);
+  add(config.target);
+  return paths;
+}
+
 PreparedData prepare(const DataConfig& config, bool decoder_only,
                      const PrepareProgress& progress_or_none, std::string model) {
   const PrepareProgress progress =

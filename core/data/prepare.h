@@ -60,6 +60,11 @@ void check_keys(const DataConfig& config, bool decoder_only);
                                                         const DataConfig& config,
                                                         bool decoder_only);
 
+// Texts of `prefix`, one of the config's, that can be read only once, as a pipe; empty as a rule.
+[[nodiscard]] std::vector<std::filesystem::path> passing_texts(const DataConfig& config,
+                                                               const std::string& prefix,
+                                                               bool decoder_only);
+
 // `phase` is the current phase, `fraction` how much of it is done, 0 to 1.
 using PrepareProgress = std::function<void(std::string_view phase, double fraction)>;
 

@@ -1,9 +1,11 @@
 #include "launcher/commands/evaluate.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/file.h"
 #include "core/data/corpus.h"
 #include "core/data/prepare.h"
 #include "launcher/cores.h"
@@ -46,10 +48,29 @@ CommandOptions add_evaluate(CommandOptions root, EvaluateCommand& command) {
 
 namespace {
 
+std::string prefix_of(const EvaluateCommand& command, const Config& config) {
+  return command.split == "test" ? config.data.test : config.data.valid;
+}
+
+// Every rank reads the texts.
+void refuse_passing_texts(const EvaluateCommand& command, const Config& config) {
+  std::vector<std::filesystem::path> passing;
+  if (command.reference.empty())
+    passing = data::passing_texts(config.data, prefix_of(command, config),
+                                  config.model.kind == model::ModelKind::kDecoder);
+  for (const std::string& file : {command.source, command.reference})
+    if (!file.empty() && is_read_once(file)) passing.emplace_back(file);
+  if (passing.empty()) return;
+  fail<DataError>(command.reference.empty() ? "data." + command.split : "evaluate", ": ",
+                  passing.front().string(),
+                  " is no file, and every rank reads it; write the text to a file, or evaluate on "
+                  "one rank");
+}
+
 data::CorpusFiles read_texts(const EvaluateCommand& command, const Config& config) {
   const bool is_decoder_only = config.model.kind == model::ModelKind::kDecoder;
   if (!command.reference.empty()) return data::read_files(command.source, command.reference);
-  const std::string prefix = command.split == "test" ? config.data.test : config.data.valid;
+  const std::string prefix = prefix_of(command, config);
   require(!prefix.empty(), "data.", command.split, ": the run's config names none; give --split ",
           command.split == "test" ? "valid" : "test", ", or files with ",
           is_decoder_only ? "" : "--source and ", "--reference");
@@ -69,6 +90,7 @@ int evaluate(const EvaluateCommand& command, dist::Session& session, std::ostrea
   require(command.source.empty() == (command.reference.empty() || is_decoder_only),
           is_decoder_only ? "--source: a decoder-only model reads no source"
                           : "--source and --reference go together");
+  if (group.size() > 1) refuse_passing_texts(command, config);
   data::Corpus corpus =
       data::evaluation_corpus(read_texts(command, config), config.data.on_bad_line);
   data::SplitReport report;

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "launcher/config/load.h"
 #include "launcher/config/resume_rules.h"
 #include "launcher/cores.h"
@@ -48,6 +49,8 @@ std::string words_of(const TrainCommand& command) {
 }  // namespace
 
 int train(const TrainCommand& command, dist::Session& session) {
+  require(session.world().size() == 1 || !is_read_once(command.config), command.config,
+          ": is no file, and every rank reads it; write the config to a file");
   const Config config = load_config(command.config, command.overrides);
   check_complete(config, command.config);
   RunOptions options = command.options;

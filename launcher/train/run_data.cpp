@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/data/batch_plan.h"
+#include "core/data/prepared_directory.h"
 #include "launcher/run_tokenizer.h"
 
 namespace fathom::launcher {
@@ -38,6 +39,22 @@ std::string given_tokenizer(const Config& config, const std::optional<Config>& b
   return named;
 }
 
+// All that are read to prepare. DataError for one that is read once more.
+std::vector<std::filesystem::path> passing_texts(const Config& config) {
+  const bool decoder_only = config.model.kind == model::ModelKind::kDecoder;
+  std::vector<std::filesystem::path> all;
+  for (const std::string& prefix : {config.data.train, config.data.valid, config.data.test})
+    for (std::filesystem::path& path : data::passing_texts(config.data, prefix, decoder_only))
+      all.push_back(std::move(path));
+  if (config.train.best_metric != BestMetric::kBleu) return all;
+  const auto of_valid = data::passing_texts(config.data, config.data.valid, decoder_only);
+  if (!of_valid.empty())
+    fail<DataError>("data.valid: ", of_valid.back().string(),
+                    " is no file, and can be read only once; train.best_metric bleu reads it once "
+                    "more: write the text to a file");
+  return all;
+}
+
 }  // namespace
 
 std::string settle_tokenizer(Config& config, const std::optional<Config>& before,
@@ -58,13 +75,29 @@ std::string settle_tokenizer(Config& config, const std::optional<Config>& before
 data::PreparedData prepare_data(const Config& config, const std::string& tokenizer,
                                 dist::Communicator& group, const monitoring::Log& log) {
   const bool decoder_only = config.model.kind == model::ModelKind::kDecoder;
+  const std::vector<std::filesystem::path> passing = passing_texts(config);
+  for (const std::filesystem::path& path : passing)
+    log.info(join("reading ", path.string(), ", which is no file: this waits for who writes it"));
   std::optional<data::PreparedData> data;
   const auto prepare = [&] {
     data.emplace(data::prepare(config.data, decoder_only, {}, tokenizer));
   };
   if (group.rank() == 0) prepare();
-  group.barrier();
-  if (!data) prepare();
+  std::string directory = data ? data->directory.string() : "",
+              fingerprint = data ? data->fingerprint : "", why_not;
+  group.broadcast(directory, 0);
+  group.broadcast(fingerprint, 0);
+  if (!data) data = data::open_prepared(directory, fingerprint, why_not);
+  if (!data) {
+    if (!passing.empty())
+      fail<DataError>("data: ", passing.front().string(),
+                      " is no file, and rank 0 has read it; this rank does not see what came of "
+                      "it, ",
+                      directory,
+                      ": set data.directory to a place that every machine sees, or write the text "
+                      "to a file");
+    prepare();
+  }
   for (const std::string& note : data->notes) log.info(note);
   return std::move(*data);
 }

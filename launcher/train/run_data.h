@@ -24,8 +24,9 @@ namespace fathom::launcher {
                                            const checkpoint::Checkpoint* donor,
                                            dist::Communicator& group);
 
-// Collective. Rank 0 prepares, then the others find it ready, or build their own where they do not
-// see it. `tokenizer`: see above.
+// Collective. Rank 0 reads the texts and prepares, then the others open what came of it, or build
+// their own where they do not see it. DataError if a text that can be read only once, as a pipe, is
+// needed for that, or again later. `tokenizer`: see above.
 [[nodiscard]] data::PreparedData prepare_data(const Config& config, const std::string& tokenizer,
                                               dist::Communicator& group,
                                               const monitoring::Log& log);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/expect_error.h"
@@ -100,6 +101,18 @@ TEST(ReadFile, ReadsAFileWithoutASize) {
   std::string got;
   EXPECT_EQ(read_to_end(out, got), 0);
   EXPECT_EQ(got, sent);
+}
+
+TEST(IsReadOnce, APipeAndATerminalAreButNoFile) {
+  const support::TemporaryDirectory dir;
+  ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
+  support::write_text(dir / "file", "text");
+  std::filesystem::create_symlink("pipe", dir / "link");
+  EXPECT_TRUE(is_read_once(dir / "pipe"));
+  EXPECT_TRUE(is_read_once(dir / "link"));
+  EXPECT_TRUE(is_read_once("/dev/null"));
+  for (const auto& path : {dir / "file", dir.path(), dir / "nothing"})
+    EXPECT_FALSE(is_read_once(path)) << path;
 }
 
 TEST(ReadFile, IsAnIoErrorWithPlaceAndPath) {

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,6 +116,19 @@ TEST_F(Prepare, BuildsTokenizerAndSplits) {
   EXPECT_GT(data.unigram_entropy, 1);
   EXPECT_EQ(data.fingerprint.size(), 32u);
   EXPECT_THAT(data.notes, IsEmpty());
+}
+
+TEST_F(Prepare, NamesTheTextsThatCanBeReadOnlyOnce) {
+  EXPECT_THAT(passing_texts(config, config.train, false), IsEmpty());
+  EXPECT_THAT(passing_texts(config, "", false), IsEmpty());
+  EXPECT_THAT(passing_texts(config, dir / "none", false), IsEmpty());
+  fs::remove(dir / "train.de");
+  fs::remove(dir / "train.en");
+  ASSERT_EQ(::mkfifo((dir / "train.de.gz").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((dir / "train.en").c_str(), 0600), 0);
+  EXPECT_THAT(passing_texts(config, config.train, false),
+              ElementsAre(dir / "train.de.gz", dir / "train.en"));
+  EXPECT_THAT(passing_texts(config, config.train, true), ElementsAre(dir / "train.en"));
 }
 
 TEST_F(Prepare, DoesNoWorkTheSecondTime) {
