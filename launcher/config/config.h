@@ -35,7 +35,7 @@ struct TrainConfig {
   BestMetric best_metric = BestMetric::kLoss;
   Precision precision = Precision::kFp32;
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;  // per rank; 0: the cores that this rank may use
+  int threads = 0;  // per rank; 0: one for each core that is this rank's, see cores.h
 };
 
 struct DistConfig {
@@ -44,7 +44,7 @@ struct DistConfig {
   std::optional<dist::Overlap> overlap;  // none: where a rank has a spare core
   double bucket_mb = 1;                  // MiB
   bool shard_optimizer = false;
-  double timeout_seconds = 300;
+  std::optional<double> timeout_seconds;  // none: by the steps, see time_limits.h
 };
 
 struct CheckpointConfig {

@@ -254,7 +254,8 @@ void add_train_keys(std::vector<Key>& keys) {
       {"cuda", "this program has no GPU kernels yet; available: auto, cpu, reference"}};
   device.meant = {{"gpu", "cuda"}, {"GPU", "cuda"}, {"nvidia", "cuda"}, {"CPU", "cpu"}};
   train("threads", &T::threads, integer(0, 1024), kFreely,
-        "Threads of a rank. 0: the cores that the rank may use.");
+        "Threads of a rank. 0: one for each core of its affinity mask, which it shares with the "
+        "other ranks there, and no more than the CPU quota of its container.");
 }
 
 void add_dist_keys(std::vector<Key>& keys) {
@@ -278,12 +279,12 @@ void add_dist_keys(std::vector<Key>& keys) {
   dist("shard_optimizer", &D::shard_optimizer, boolean(), kFreely,
        "Keep a slice of the optimizer's state on each rank instead of all of it. "
        "Under tree the result has the same bits either way.");
-  dist(
-      "timeout_seconds", &D::timeout_seconds, number({.low = 0, .high = 1e6, .open_low = true}),
-      kFreely,
-      "A rank that waits longer than this for its peers stops the run: longer than they need for a "
-      "micro-batch, in validation and saving ten times as long, at most an hour, during set-up at "
-      "most six. A lone rank waits for nobody.");
+  dist("timeout_seconds", &D::timeout_seconds,
+       number_or_auto({.low = 0, .high = 1e6, .open_low = true}), kFreely,
+       "A rank that waits longer than this for its peers stops the run: longer than they need for "
+       "a micro-batch, in validation and saving ten times as long, at most an hour, during set-up "
+       "at most six. A lone rank waits for nobody. auto: 300, and after 20 steps ten times their "
+       "median, at least 60; validation, saving and set-up as for 300.");
 }
 
 void add_checkpoint_keys(std::vector<Key>& keys) {

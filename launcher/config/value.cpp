@@ -123,6 +123,17 @@ Grammar<double> number(const Interval& range) {
   return {"number", "number" + text_of(range), parse, format_number};
 }
 
+Grammar<std::optional<double>> number_or_auto(const Interval& range) {
+  using Maybe = std::optional<double>;
+  const auto parse = [range](const YamlNode& node) -> std::optional<Maybe> {
+    if (node.is_scalar() && node.text == "auto") return Maybe();
+    const Maybe value = parse_number(node, range);
+    return value ? std::optional(value) : std::nullopt;
+  };
+  return {"number", "auto, or number" + text_of(range), parse,
+          [](const Maybe& value) { return value ? format_number(*value) : "auto"; }};
+}
+
 Grammar<std::array<double, 2>> two_numbers(const Interval& range) {
   using Two = std::array<double, 2>;
   const auto parse = [range](const YamlNode& node) -> std::optional<Two> {

@@ -37,6 +37,8 @@ struct Interval {
   bool open_high = false;
 };
 [[nodiscard]] Grammar<double> number(const Interval& range);
+// Such a number, or the word auto, which is none.
+[[nodiscard]] Grammar<std::optional<double>> number_or_auto(const Interval& range);
 [[nodiscard]] Grammar<std::array<double, 2>> two_numbers(const Interval& range);
 
 // `true` or `false`, as YAML 1.2 has them; `yes` and `on` are text.

@@ -6,7 +6,6 @@
 #include "core/model/flops.h"
 #include "core/optim/schedule.h"
 #include "launcher/signals.h"
-#include "launcher/train/time_limits.h"
 
 namespace fathom::launcher {
 namespace {
@@ -35,7 +34,8 @@ StepLoop::StepLoop(const LoopParts& parts, const TrainState& state)
       lengths_(parts.data.train.lengths()),
       batches_(lengths_, config_.batch, config_.run.seed),
       peak_flops_(peak_of_all(parts.group, parts.model.parameters().device(),
-                              parts.model.parameters().dtype())) {}
+                              parts.model.parameters().dtype())),
+      step_limit_(config_) {}
 
 TrainResult StepLoop::run() {
   CheckpointKeeper& keeper = parts_.keeper;
@@ -125,6 +125,8 @@ void StepLoop::report(const data::Batch& batch, const StepGradient& gradient, co
   record.memory_bytes = parts_.gradients.memory_bytes();
   parts_.observer.step_done(record);
   parts_.watchdog.progress(state_.step);
+  step_limit_.add(record.step_seconds);
+  parts_.watchdog.set_limit(step_limit_.value());
 }
 
 const ValidationRecord* StepLoop::validate(monitoring::RunState then) {

@@ -8,6 +8,7 @@
 #include "launcher/train/ending.h"
 #include "launcher/train/layer_report.h"
 #include "launcher/train/step_profiler.h"
+#include "launcher/train/time_limits.h"
 #include "launcher/train/updater.h"
 #include "launcher/train/validator.h"
 
@@ -64,6 +65,7 @@ class StepLoop {
   data::PairLengths lengths_;
   data::BatchSequence batches_;
   double peak_flops_;  // per second, all ranks
+  StepLimit step_limit_;
 };
 
 }  // namespace fathom::launcher

@@ -104,6 +104,18 @@ TEST(Number, EndsAreOpenOrClosed) {
   EXPECT_EQ(number({.low = 0}).allowed, "number >= 0");
 }
 
+TEST(NumberOrAuto, HasAWordForNone) {
+  const auto limits = number_or_auto({.low = 0, .high = 1, .open_low = true});
+  EXPECT_EQ(limits.allowed, "auto, or number in (0, 1]");
+  ASSERT_TRUE(limits.parse(plain("auto")).has_value());
+  EXPECT_EQ(*limits.parse(plain("auto")), std::nullopt);
+  EXPECT_EQ(limits.parse(plain("0.5")), std::optional(0.5));
+  for (const char* text : {"0", "2", "Auto", "off", "", "nan"})
+    EXPECT_EQ(limits.parse(plain(text)), std::nullopt) << text;
+  EXPECT_EQ(limits.format(std::nullopt), "auto");
+  EXPECT_EQ(limits.format(256), "256");
+}
+
 TEST(TwoNumbers, AreEachWithinTheRange) {
   const auto pairs = two_numbers({.low = 0, .high = 1, .open_high = true});
   EXPECT_EQ(pairs.allowed, "two numbers in [0, 1)");

@@ -19,6 +19,47 @@ Config with_timeout(double timeout_seconds) {
   return config;
 }
 
+TEST(StepLimit, GivenStaysWhateverTheStepsTake) {
+  StepLimit limit(with_timeout(20));
+  for (int step = 0; step < 100; ++step) limit.add(1000);
+  EXPECT_EQ(limit.value(), seconds(20));
+}
+
+TEST(StepLimit, ByItselfIsThatOfSlowStepsUntilTwentyAreKnown) {
+  StepLimit limit{Config{}};
+  for (int step = 1; step < 20; ++step) {
+    limit.add(100);
+    EXPECT_EQ(limit.value(), seconds(300)) << "after step " << step;
+  }
+  limit.add(100);
+  EXPECT_EQ(limit.value(), seconds(1000));
+}
+
+TEST(StepLimit, ByItselfIsTenTimesTheMedianAndAMinuteAtLeast) {
+  StepLimit fast{Config{}}, uneven{Config{}};
+  for (int step = 0; step < 50; ++step) {
+    fast.add(0.01);
+    uneven.add(step % 3 == 0 ? 500 : 8);  // as where layers are observed, or a disk is slow
+  }
+  EXPECT_EQ(fast.value(), seconds(60));
+  EXPECT_EQ(uneven.value(), seconds(80));
+}
+
+TEST(StepLimit, ByItselfFollowsStepsThatBecomeSlower) {
+  StepLimit limit{Config{}};
+  for (int step = 0; step < 1000; ++step) limit.add(1);
+  for (int step = 0; step < 60; ++step) limit.add(9);
+  EXPECT_EQ(limit.value(), seconds(90));
+  for (int step = 0; step < 60; ++step) limit.add(1);
+  EXPECT_EQ(limit.value(), seconds(60));
+}
+
+// A validation or a save is not known by the steps, however fast those are.
+TEST(SectionLimit, ByItselfIsThatOfSlowSteps) {
+  EXPECT_EQ(section_limit(Config{}), seconds(3000));
+  EXPECT_EQ(section_limit(Config{}, hours(6)), seconds(3000));
+}
+
 TEST(SectionLimit, IsTenTimesThatOfAStep) {
   EXPECT_EQ(section_limit(with_timeout(20), hours(1)), seconds(200));
 }
