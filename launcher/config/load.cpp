@@ -134,9 +134,14 @@ void apply(const std::string& name, const Setting& setting, Config& config) {
             missing.value, ", which is not available: ", missing.reason);
   if (key.set(config, value)) return;
   const auto meant = key.meant.find(value.text);
+  const bool is_unprintable =
+      key.type == "text" && value.is_scalar() && find_unprintable(value.text) != value.text.npos;
   fail(setting.place, ": ", name, ": got ", described(value),
        setting.strength == Strength::kDefault ? " (the file's name)" : "", ", allowed ",
        key.allowed,
+       is_unprintable ? "; it is not UTF-8, or holds control characters: rename what it names, or "
+                        "give it a link with another name"
+                      : "",
        hint(meant != key.meant.end() ? meant->second : nearest(value.text, key.choices)));
 }
 

@@ -321,12 +321,18 @@ TEST(Load, CommandLineErrorsSaySo) {
             "command line: optimizer.betas:1: a key must be plain text; is a bracket left open?");
   EXPECT_EQ(said("data.train='a"),
             "command line: data.train:1: not valid YAML: illegal EOF in scalar");
+  const std::string why =
+      "; it is not UTF-8, or holds control characters: rename what it names, or "
+      "give it a link with another name";
   EXPECT_EQ(
       said("run.name=a\nb"),
       "command line: run.name: got a?b, allowed 1 to 64 of A-Z a-z 0-9 . _ -, not starting with "
-      "a point");
+      "a point" +
+          why);
   EXPECT_EQ(said("data.train=a\xFF"),
-            "command line: data.train: got a?, allowed a path, or '' for none");
+            "command line: data.train: got a?, allowed a path, or '' for none" + why);
+  EXPECT_EQ(said("run.directory=caf\xE9"),
+            "command line: run.directory: got caf?, allowed a path" + why);
 }
 
 TEST(Load, EmptyFileGivesTheDefaults) {
