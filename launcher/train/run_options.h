@@ -17,7 +17,7 @@ struct RunOptions {
   // Of what stderr gets. kWarning: also no progress, and no last line of a run that completes.
   monitoring::LogLevel log_level = monitoring::LogLevel::kInfo;
   bool profile = false;  // a table of ops and RUN/trace.json, of a few steps
-  int cores = 1;                               // this rank's, see cores.h
+  int cores = 1;         // this rank's, see cores.h
 };
 
 // Whether this value of `resume` is a path.
