@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/limits.h"
 #include "launcher/check_texts.h"
 #include "launcher/config/show.h"
 #include "launcher/memory_plan.h"
@@ -65,7 +66,7 @@ void make_paths_absolute(data::DataConfig& data) {
 
 // What the numbers of ranks, shards and series rule out.
 void check_for_this_machine(Config config, Problems& problems) {
-  problems.attempt([&] { config = for_these_ranks(config, 1); });
+  problems.attempt([&] { config = for_these_ranks(config, 1, available_cores()); });
   problems.attempt([&] {
     settle_shards(config.batch, std::nullopt);
     check_shards(config, 1);

@@ -41,8 +41,9 @@ class Walkthrough(prometheus.TestCase):
         half = len(lines[0]) // 2
         first = self.files(name, [side[:half] for side in lines])
         config = self.directory / f"{name}.yaml"
-        text = self.fathom("init", *first, "--hold-out", 100, self.directory / f"{name}-data").stdout
-        config.write_text(text, encoding="utf-8")
+        data = self.directory / f"{name}-data"
+        config.write_text(self.fathom("init", *first, "--hold-out", 100, data).stdout,
+                          encoding="utf-8")
         check = self.fathom("config", "check", config, *SMALL).stdout
         self.assertIn(": ok: run ", check)
 
