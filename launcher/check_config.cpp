@@ -12,6 +12,7 @@
 #include "launcher/memory_plan.h"
 #include "launcher/metric_catalogue.h"
 #include "launcher/train/run_config.h"
+#include "launcher/train/run_data.h"
 #include "monitoring/endpoint.h"
 
 namespace fathom::launcher {
@@ -64,9 +65,11 @@ void make_paths_absolute(data::DataConfig& data) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
 }
 
-// What the numbers of ranks, shards and series rule out.
+// What the numbers of ranks, series and shards rule out.
 void check_for_this_machine(Config config, Problems& problems) {
+  const bool is_sound = problems.empty();
   problems.attempt([&] { config = for_these_ranks(config, 1, available_cores()); });
+  if (!is_sound) return;  // shards that contradict the batch are named already
   problems.attempt([&] {
     settle_shards(config.batch, std::nullopt);
     check_shards(config, 1);
@@ -79,8 +82,8 @@ std::string check_config(const ConfigSource& source, const std::vector<std::stri
                          Problems& problems) {
   auto [config, broken] = gather_config(source, overrides, problems);
   const auto is_whole = [&](const char* section) { return !broken.contains(section); };
-  if (is_whole("data")) check_complete(config, source.name, problems);
   if (broken.empty()) check_for_this_machine(config, problems);
+  if (is_whole("data")) check_complete(config, source.name, problems);
   if (is_whole("monitoring"))
     problems.attempt([&] { (void)monitoring::parse_listen(config.monitoring.listen); });
   std::optional<CheckedTexts> texts;
@@ -89,6 +92,8 @@ std::string check_config(const ConfigSource& source, const std::vector<std::stri
     make_paths_absolute(read.data);
     if (!is_whole("batch")) read.batch = {.tokens = INT32_MAX, .micro_tokens = INT32_MAX};
     texts = check_texts(read, problems);
+    if (texts->splits.contains("valid") && is_whole("train"))
+      problems.attempt([&] { (void)validation_references(read, monitoring::Log({})); });
   }
   if (!problems.empty() || !texts) return "";
 

@@ -142,8 +142,21 @@ TEST_F(CheckConfig, FindsWhatOnlyARunWouldRefuse) {
   (void)check({"model.depth=E110D110"});
   EXPECT_THAT(said, ElementsAre(HasSubstr("monitoring.max_series: got 5000, but 550 blocks")));
   EXPECT_EQ(problems.code(), ExitCode::kUsage);
+  (void)check({"batch.shards=1", "batch.tokens=600"});
+  EXPECT_THAT(said, ElementsAre(HasSubstr("batch.shards: got 1, allowed at least 2")));
   (void)check({"data.source=en"});
   EXPECT_THAT(said, ElementsAre(HasSubstr("data.source: \"en\" is the same as data.target")));
+}
+
+TEST_F(CheckConfig, BleuNeedsReferences) {
+  dir.write("blank.de", "eins\nzwei\n");
+  dir.write("blank.en", "\n\n");
+
+  EXPECT_THAT(check({"data.valid=" + (dir / "blank")}), HasSubstr("valid: 2 of 2 pairs"));
+  (void)check({"data.valid=" + (dir / "blank"), "train.best_metric=bleu"});
+
+  EXPECT_THAT(said, ElementsAre(HasSubstr("data.valid: all 2 references are empty")));
+  EXPECT_EQ(problems.code(), ExitCode::kData);
 }
 
 TEST_F(CheckConfig, SaysThatPairsAreLongerThanABatch) {
