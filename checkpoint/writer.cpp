@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 
 #include "checkpoint/files.h"
@@ -65,6 +66,17 @@ void describe_state(Manifest& manifest, std::span<const ArrayView> arrays,
   manifest.state_hash = file_hash.digits();
 }
 
+// HDF5 crashes where memory runs out half-way. Other threads go on meanwhile, with needs of theirs.
+void require_memory(int64_t needed) {
+  const int64_t bytes = needed + (int64_t{48} << 20);
+  void* room = ::mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require<IoError>(room != MAP_FAILED, "checkpoint: building state.h5 needs ", bytes,
+                   " bytes of memory, which cannot be had; lower batch.micro_tokens, or raise "
+                   "ulimit -v");
+  ::munmap(room, size_t(bytes));
+}
+
 void require_space(const Directory& directory, int64_t bytes) {
   struct statvfs status {};
   if (::fstatvfs(directory.descriptor().get(), &status) != 0)
@@ -96,6 +108,7 @@ SaveReport write_checkpoint(const fs::path& destination, const SavingArchive& ar
                     .state_bytes = 0,
                     .state_hash = "",
                     .arrays = {}};
+  require_memory(save_overhead_bytes(int64_t(archive.arrays().size())));
   const StateLayout layout(archive.arrays());
   describe_state(manifest, archive.arrays(), layout);
   const std::string text = to_json(manifest);

@@ -232,6 +232,8 @@ int64_t series_needed(std::span<const MetricInfo> families, int64_t blocks, int6
       sum += blocks;
     else if (labels == kRank)
       sum += ranks;
+    else if (labels == kStatus)
+      sum += 2;  // running, and the end
     else
       sum += std::max<int64_t>(1, int64_t(m.known.size()));
   }

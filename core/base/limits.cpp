@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -11,8 +13,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
-
 namespace fathom {
 namespace {
 
@@ -20,10 +20,8 @@ namespace fs = std::filesystem;
 
 // Empty for a file that cannot be read: then it limits nothing.
 std::string text_of(const fs::path& path) {
-  std::string text;
-  const FileDescriptor file = open_to_read(path);
-  if (!file.is_open() || read_to_end(file, text) != 0) return "";
-  return text;
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::vector<std::string> words_of(const std::string& text) {

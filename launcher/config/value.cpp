@@ -128,7 +128,7 @@ Grammar<std::optional<double>> number_or_auto(const Interval& range) {
   const auto parse = [range](const YamlNode& node) -> std::optional<Maybe> {
     if (node.is_scalar() && node.text == "auto") return Maybe();
     const Maybe value = parse_number(node, range);
-    return value ? std::optional(value) : std::nullopt;
+    return value ? std::optional<Maybe>(value) : std::nullopt;
   };
   return {"number", "auto, or number" + text_of(range), parse,
           [](const Maybe& value) { return value ? format_number(*value) : "auto"; }};

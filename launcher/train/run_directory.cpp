@@ -19,7 +19,7 @@ bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)
 
 // What a process that was killed left of a file that it was about to replace.
 void remove_unfinished(const fs::path& run) {
-  const Directory directory("run.directory", run);
+  const Directory directory("run.directory", run, Directory::Links::kFollow);
   for (const std::string& name : directory.names())
     if (name.starts_with(kTemporaryPrefix)) directory.remove(name);
 }

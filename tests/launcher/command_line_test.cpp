@@ -80,7 +80,7 @@ TEST(CommandLine, RefusesWhatNamesNoCommand) {
   refuses("a subcommand is required; see --help", {"checkpoint"});
   refuses("not expected: trian; see --help", {"trian"});
   refuses("arguments were not expected: 5 --beam 7; see --help",
-          {"translate", "run", "5", "--beam", "7"});
+          {"evaluate", "run", "5", "--beam", "7"});
   refuses("config is required; see --help", {"train"});
   refuses("checkpoint diff: needs two paths, got 3", {"checkpoint", "diff", "a", "b", "c"});
 }

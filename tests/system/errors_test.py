@@ -250,7 +250,11 @@ class RunDirectories(Errors):
         run = self.run_directory("run")
         process = self.start_training(run, "train.max_steps=1000000", "checkpoint.every_steps=5")
         self.wait_for_step(run, 2, process)
-        shutil.rmtree(run.path)
+        def removed():  # the run may write a file meanwhile
+            shutil.rmtree(run.path, ignore_errors=True)
+            return not run.path.exists()
+
+        fathom.wait_until(removed, "removed")
         result = fathom.finish(process)
         self.assert_refused(result, 2, "is gone", str(run.path))
         self.assertFalse(run.path.exists())

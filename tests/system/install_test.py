@@ -41,7 +41,11 @@ class Installed(unittest.TestCase):
         self.assertIn(self.configs / "quickstart.yaml", configs)
         for config in configs:
             with self.subTest(config.name):
-                self.assertIn(": ok: run ", self.run_installed("config", "check", config).stdout)
+                if "corpora/" in config.read_text(encoding="utf-8"):
+                    check = self.run_installed("config", "check", config)
+                    self.assertIn(": ok: run ", check.stdout)
+                else:  # its texts are not packaged
+                    self.run_installed("config", "show", config)
 
     def test_the_quickstart_trains_on_its_corpus_from_any_directory(self):
         # On the small half of the corpus, so that a tokenizer is learned in a second.

@@ -133,7 +133,9 @@ TEST(Load, RefusesWrongTypesAndValuesOutOfRange) {
       {"monitoring", "required", "1", "1", "true or false"},
       {"run", "seed", "-1", "-1", "integer in [0, 9223372036854775807]"},
       {"run", "directory", "''", "''", "a path"},
-      {"run", "directory", "\"a\\nb\"", "'a?b'", "a path"},
+      {"run", "directory", "\"a\\nb\"", "'a?b'",
+       "a path; it is not UTF-8, or holds control characters: rename what it names, or give it a "
+       "link with another name"},
       {"train", "precision", "half", "half", "one of fp32, bf16, fp64"},
       {"train", "precision", "fp46", "fp46", "one of fp32, bf16, fp64; did you mean fp64"},
       {"train", "max_steps", "0", "0", "integer in [1, 1000000000]"},
