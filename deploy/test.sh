@@ -124,7 +124,7 @@ sanitizers() {
   export TSAN_OPTIONS=suppressions=$root/tests/dist/tsan.supp
   # Distinguishing Open MPI's leaks from ours needs full stacks of every allocation, which takes
   # most of the time. Of the tests that start hundreds of processes one checks for leaks too.
-  local many='^system_(ranks|resume|starts|signals|errors|metrics|own_data|pipes|log)$'
+  local many='^system_(ranks|resume|ends|signals|errors|metrics|own_data|pipes|log)$'
   local leaks=suppressions=$root/tests/dist/lsan.supp:fast_unwind_on_malloc=0:print_suppressions=0
   if built asan; then
     LSAN_OPTIONS=$leaks part 'tests under asan and ubsan, with leaks' \

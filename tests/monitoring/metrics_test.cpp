@@ -214,6 +214,7 @@ TEST(Metrics, BlocksAndRanksCostWhatTheCatalogueSays) {
     if (Gauge(g) != Gauge::kRankStepLag && Gauge(g) != Gauge::kRankRelativePerformance)
       metrics.set(Gauge(g), LabelValues(labels, "x"), 1);
   }
+  metrics.set(Gauge::kRunStatus, {"running", ""}, 0);
 
   EXPECT_EQ(metrics.series(), series_needed(families, 2, 3));
 }

@@ -40,8 +40,8 @@ def missing(directory, text):
 def main():
     path = pathlib.Path(sys.argv[1])
     text = path.read_text(encoding="utf-8")
-    lost = text.replace("StartOptions ", "")
-    assert lost != text and any("StartOptions" in line for line in missing(path.parent, lost))
+    lost = text.replace("SignalledEarly ", "")
+    assert lost != text and any("SignalledEarly" in line for line in missing(path.parent, lost))
     lines = list(missing(path.parent, text))
     print("\n".join(f"{line} is run by nothing" for line in lines) or "all classes are run")
     return bool(lines)

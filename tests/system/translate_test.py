@@ -58,7 +58,9 @@ class Translate(fathom.TestCase):
         process.stdin.write("".join(lines[i % 20] + "\n" for i in range(2001)))
         process.stdin.flush()
         first = [process.stdout.readline() for _ in range(2000)]  # hangs if it waits for the end
-        out, _ = process.communicate(timeout=60)
+        process.stdin.close()
+        out = process.stdout.read()
+        process.wait(timeout=60 * fathom.SLOWNESS)
         expected = self.translate(self.source).stdout.splitlines(keepends=True)
         self.assertEqual(first + [out], [expected[i % 20] for i in range(2001)])
         self.assertEqual(process.returncode, 0)
