@@ -7,9 +7,11 @@
 #include <iostream>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "core/base/error.h"
+#include "core/base/limits.h"
 #include "launcher/command_line.h"
 #include "launcher/failure.h"
 #include "launcher/signals.h"
@@ -28,6 +30,8 @@ void make_safe() {
     }
   }
   std::signal(SIGXFSZ, SIG_IGN);
+  // Each thread's share of the heap takes 64 MiB of address space, filled or not.
+  if (fathom::shell_limits().address_space) mallopt(M_ARENA_MAX, 1);
   fathom::launcher::report_lost_pages();
 }
 

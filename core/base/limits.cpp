@@ -137,10 +137,13 @@ void bound(MemoryBound& least, std::optional<int64_t> bytes, const char* remedy)
   if (bytes && *bytes < least.bytes) least = {.bytes = *bytes, .remedy = remedy};
 }
 
+// Stacks, histories, checkpoints on their way: libraries crash where they get no memory for them.
+constexpr int64_t kForTheRest = 128 << 20;
+
 std::optional<int64_t> half_of_what_is_left(std::optional<int64_t> limit,
                                             std::optional<int64_t> used) {
   if (!limit) return std::nullopt;
-  return std::max<int64_t>(0, *limit - used.value_or(0)) / 2;
+  return std::max<int64_t>(0, *limit - used.value_or(0) - kForTheRest) / 2;
 }
 
 std::optional<int64_t> shell_limit(__rlimit_resource resource) {

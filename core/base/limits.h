@@ -36,7 +36,7 @@ struct ShellLimits {
 [[nodiscard]] ShellLimits shell_limits();
 
 // Memory that may be reserved in one block before it is filled: all of memory_limit(), but of what
-// a limit on reservations leaves only half, since the other half is needed for the rest.
+// a limit on reservations leaves, 128 MiB apart, only half, since the rest is needed otherwise.
 [[nodiscard]] MemoryBound reservable_memory(const std::filesystem::path& root = "/",
                                             const ShellLimits& limits = shell_limits());
 

@@ -105,7 +105,7 @@ class AddressSpace(fathom.TestCase):
             self.assertEqual(result.code, 0, f"{words}: {result}")
 
     def test_whatever_the_limit_a_run_ends_and_says_why(self):
-        for kilobytes in range(100_000, 700_000, 30_000):
+        for kilobytes in range(100_000, 700_000, 15_000):
             run = self.run_directory(str(kilobytes))
             result = self.limited(kilobytes, "train", self.config, f"run.directory={run.path}",
                                   "train.max_steps=2", "train.threads=2")

@@ -109,9 +109,9 @@ TEST_F(Limits, DamagedFilesLimitNothing) {
 TEST_F(Limits, OfReservationsLeaveHalfOfWhatIsFreeAndNameTheirRemedy) {
   write("proc/self/status", "VmSize:\t 1048576 kB\nVmData:\t 524288 kB\n");
   const ShellLimits shell = {.address_space = 5120 * kMebibyte};
-  EXPECT_EQ(reservable(shell).bytes, 2048 * kMebibyte);
+  EXPECT_EQ(reservable(shell).bytes, (4096 - 128) / 2 * kMebibyte);
   EXPECT_EQ(reservable(shell).remedy, "raise ulimit -v");
-  EXPECT_EQ(reservable({.data = 2560 * kMebibyte}).bytes, 1024 * kMebibyte);
+  EXPECT_EQ(reservable({.data = 2560 * kMebibyte}).bytes, (2048 - 128) / 2 * kMebibyte);
   EXPECT_EQ(reservable({.data = 2560 * kMebibyte}).remedy, "raise ulimit -d");
   EXPECT_EQ(reservable({.address_space = 100 * kMebibyte}).bytes, 0) << "more is mapped already";
 
@@ -120,7 +120,7 @@ TEST_F(Limits, OfReservationsLeaveHalfOfWhatIsFreeAndNameTheirRemedy) {
   write("proc/sys/vm/overcommit_memory", "0\n");
   EXPECT_EQ(reservable().bytes, 8192 * kMebibyte);
   write("proc/sys/vm/overcommit_memory", "2\n");
-  EXPECT_EQ(reservable().bytes, 1536 * kMebibyte);
+  EXPECT_EQ(reservable().bytes, (3072 - 128) / 2 * kMebibyte);
   EXPECT_THAT(reservable().remedy, HasSubstr("vm.overcommit_memory"));
 }
 
