@@ -223,7 +223,8 @@ class Metrics(fathom.TestCase):
         self.assertTrue((run.path / "targets.json").exists())
         reached = run.metrics()[-1]["step"]
         process = self.start_training(run, self.FOREVER, "train.validate_every=0")
-        self.wait_for_step(run, 150, process)
+        fathom.wait_until(lambda: run.events("resumed"), "resumed")
+        self.wait_for_step(run, reached + 100, process)  # lines: those of both attempts
         scrape = self.scrape(run)
         self.assert_step_matches(scrape, run)
         resumed_at = run.events("resumed")[-1]["step"]
