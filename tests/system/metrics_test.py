@@ -218,6 +218,7 @@ class Metrics(fathom.TestCase):
         process = self.start_training(run, self.FOREVER, "checkpoint.every_steps=30",
                                       "train.validate_every=0")
         self.wait_for_step(run, 50, process)
+        fathom.wait_until(lambda: run.events("saved"), "saved")
         process.kill()
         process.wait()
         self.assertTrue((run.path / "targets.json").exists())
