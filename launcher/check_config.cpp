@@ -59,12 +59,6 @@ int64_t series_of(const Config& config) {
   return monitoring::series_needed(metric_catalogue(), blocks, 1);
 }
 
-// As a run looks at them, and names them in messages.
-void make_paths_absolute(data::DataConfig& data) {
-  for (std::string* path : {&data.train, &data.valid, &data.test, &data.tokenizer_model})
-    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
-}
-
 // What the numbers of ranks, series and shards rule out.
 void check_for_this_machine(Config config, Problems& problems) {
   const bool is_sound = problems.empty();

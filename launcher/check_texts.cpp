@@ -22,12 +22,6 @@ struct Split {
   data::Corpus corpus;
 };
 
-// A pipe can be read once, and is left to the run.
-bool is_pipe(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_fifo(path, ignored);
-}
-
 // None: something is wrong with it, or it cannot be looked at.
 std::optional<Split> read_split(const Config& config, const std::string& prefix, bool is_training,
                                 Problems& problems, std::vector<std::string>& warnings) {
@@ -35,8 +29,8 @@ std::optional<Split> read_split(const Config& config, const std::string& prefix,
   bool is_good = true;
   const auto read = [&](const std::string& ending, std::optional<data::Text>& text) {
     const std::string path = prefix + "." + ending;
-    if (is_pipe(path)) {
-      warnings.push_back(path + " is a pipe: what it brings is not checked");
+    if (is_read_once(path)) {  // and that is left to the run
+      warnings.push_back(path + " is no file and can be read only once: it is not checked");
       is_good = false;
     } else if (!problems.attempt([&] { text = data::read_text(path); })) {
       is_good = false;

@@ -6,29 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "launcher/effective_validations.h"
 #include "monitoring/history.h"
 
 namespace fathom::launcher {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// What was validated at steps that a resume does again does not count.
-std::vector<std::string> effective_validations(const std::vector<std::string>& events) {
-  std::map<int64_t, std::string> by_step;
-  for (const std::string& line : events) {
-    const Json event = Json::parse(line);
-    const Json kind = event.value("event", Json());
-    const Json step = event.value("step", Json());
-    if (!step.is_number_integer()) continue;
-    if (kind == "started" || kind == "resumed")
-      by_step.erase(by_step.upper_bound(step.get<int64_t>()), by_step.end());
-    if (kind == "validated") by_step.insert_or_assign(step.get<int64_t>(), line);
-  }
-  std::vector<std::string> lines;
-  for (auto& [step, line] : by_step) lines.push_back(std::move(line));
-  return lines;
-}
 
 // Members of members become members, under their own names.
 void append_flat(const Json& object, FlatHistory::Row& row) {
@@ -68,7 +52,10 @@ FlatHistory::FlatHistory(const std::filesystem::path& run, HistoryTable table) :
                      : table == HistoryTable::kLayers ? "layers.jsonl"
                                                       : "events.jsonl";
   lines_ = monitoring::read_effective(run / file);
-  if (table == HistoryTable::kValidations) lines_ = effective_validations(lines_);
+  if (table != HistoryTable::kValidations) return;
+  const std::map<int64_t, std::string> by_step = effective_validations(lines_);
+  lines_.clear();
+  for (const auto& [step, line] : by_step) lines_.push_back(line);
 }
 
 void FlatHistory::for_each_row(const std::function<void(const Row&)>& f) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "core/base/system.h"
 #include "launcher/config/load.h"
 #include "launcher/config/yaml.h"
+#include "launcher/effective_validations.h"
 
 namespace fathom::launcher {
 namespace {
@@ -51,16 +51,20 @@ std::string tail_of(const Directory& run, const std::string& name) {
   return bytes;
 }
 
-std::vector<json> objects_in(const std::string& lines) {
-  std::vector<json> objects;
-  for (size_t begin = 0; begin < lines.size();) {
-    const size_t end = std::min(lines.find('\n', begin), lines.size());
-    json line = json::parse(lines.begin() + ptrdiff_t(begin), lines.begin() + ptrdiff_t(end),
-                            nullptr, /*allow_exceptions=*/false);
-    if (line.is_object()) objects.push_back(std::move(line));
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  return objects;
+  return lines;
+}
+
+// None for what is no JSON object.
+std::optional<json> object_of(const std::string& line) {
+  json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return object.is_object() ? std::optional(std::move(object)) : std::nullopt;
 }
 
 template <class T>
@@ -73,10 +77,11 @@ std::optional<T> number(const json& object, const char* name) {
 
 // The last step that counts, and its loss: not those that a resume does again.
 void read_steps(const Directory& run, RunOverview& out) {
-  const std::vector<json> lines = objects_in(tail_of(run, "metrics.jsonl"));
+  const std::vector<std::string> lines = lines_of(tail_of(run, "metrics.jsonl"));
   int64_t limit = std::numeric_limits<int64_t>::max();
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    const std::optional<int64_t> step = number<int64_t>(*line, "step");
+  for (auto text = lines.rbegin(); text != lines.rend(); ++text) {
+    const std::optional<json> line = object_of(*text);
+    const std::optional<int64_t> step = line ? number<int64_t>(*line, "step") : std::nullopt;
     if (!step) continue;
     if (line->contains("marker")) {
       limit = std::min(limit, *step);
@@ -94,16 +99,8 @@ void read_best_validation(const Directory& run, bool is_by_bleu, RunOverview& ou
   if (!has_file(run, "events.jsonl")) return;
   std::string text = run.read_if_there("events.jsonl", kMost).value_or("");
   text.resize(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1);
-  std::map<int64_t, json> validations;  // of a step that was done twice, the last
-  for (json& event : objects_in(text)) {
-    const std::optional<int64_t> step = number<int64_t>(event, "step");
-    const std::string kind = event.value("event", json("")).dump();
-    if (!step) continue;
-    if (kind == "\"started\"" || kind == "\"resumed\"")
-      validations.erase(validations.upper_bound(*step), validations.end());
-    if (kind == "\"validated\"") validations.insert_or_assign(*step, std::move(event));
-  }
-  for (const auto& [step, event] : validations) {
+  for (const auto& [step, line] : effective_validations(lines_of(text))) {
+    const json event = json::parse(line);
     const std::optional<double> loss = number<double>(event, "validation_loss");
     const std::optional<double> bleu = number<double>(event, "bleu");
     const bool is_better = is_by_bleu

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 
 namespace fathom::data {
 namespace {
@@ -79,9 +80,10 @@ int64_t distinct_characters(std::span<const std::string> first,
   std::unordered_set<std::string_view> characters;
   for (const std::span<const std::string> side : {first, second})
     for (const std::string& text : side)
-      for (size_t begin = 0, end = 1; begin < text.size(); begin = end++) {
-        while (end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80) ++end;
-        characters.insert(std::string_view(text).substr(begin, end - begin));
+      for (size_t at = 0; at < text.size();) {
+        const size_t bytes = std::max<size_t>(1, utf8_length(text, at));
+        characters.insert(std::string_view(text).substr(at, bytes));
+        at += bytes;
       }
   return int64_t(characters.size());
 }

@@ -16,8 +16,9 @@ void check_series(const Config& config, int ranks) {
       config.monitoring.detail == Detail::kBlock ? model::block_count(config.model) : 0;
   const int64_t needed = monitoring::series_needed(metric_catalogue(), blocks, ranks);
   require(needed <= config.monitoring.max_series, "monitoring.max_series: got ",
-          config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks, " ranks need ",
-          needed, "; raise it", blocks > 0 ? ", or set monitoring.detail: run" : "");
+          config.monitoring.max_series, ", but ", blocks, " blocks on ", ranks,
+          ranks == 1 ? " rank need " : " ranks need ", needed, "; raise it",
+          blocks > 0 ? ", or set monitoring.detail: run" : "");
 }
 
 void check_ranks(const data::BatchConfig& batch, int ranks) {
@@ -26,13 +27,12 @@ void check_ranks(const data::BatchConfig& batch, int ranks) {
           " ranks; start at most that many, or raise batch.shards");
 }
 
-// So that the run, its checkpoints and its config.yaml mean the same from any working directory.
+}  // namespace
+
 void make_paths_absolute(data::DataConfig& data) {
   for (std::string* path : {&data.train, &data.valid, &data.test, &data.tokenizer_model})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
 }
-
-}  // namespace
 
 Config for_these_ranks(Config config, int ranks, int cores) {
   make_paths_absolute(config.data);

@@ -7,6 +7,10 @@
 
 namespace fathom::launcher {
 
+// Of texts and tokenizer: a run, its checkpoints and its config.yaml mean the same from any working
+// directory.
+void make_paths_absolute(data::DataConfig& data);
+
 // With the threads of a rank that has so many cores, and paths of texts absolute. InvalidArgument
 // when more series would be served than monitoring.max_series, and when the config names fewer
 // shards than there are ranks.

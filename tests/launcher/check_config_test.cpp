@@ -178,7 +178,7 @@ TEST_F(CheckConfig, LeavesAPipeToTheRun) {
 
   const std::string out = check({"data.train=" + (dir / "pipe")});
 
-  EXPECT_THAT(out, AllOf(HasSubstr("warning: " + (dir / "pipe.de") + " is a pipe"),
+  EXPECT_THAT(out, AllOf(HasSubstr("warning: " + (dir / "pipe.de") + " is no file"),
                          HasSubstr("epoch       unknown")));
 }
 

@@ -120,7 +120,7 @@ class Configs(Errors):
                          "train.best_metric=bleu", "train.validate_every=2"]
                 result = self.train(run, *keys, "monitoring.max_series=10", ranks=ranks, code=2)
                 self.assertIn(remedy, result.stderr)
-                needed = int(re.search(r"monitoring\.max_series: .* ranks need (\d+)",
+                needed = int(re.search(r"monitoring\.max_series: .* ranks? need (\d+)",
                                        result.stderr)[1])
                 self.assertFalse(run.path.exists())
                 self.train(run, *keys, f"monitoring.max_series={needed - 1}", ranks=ranks, code=2)
