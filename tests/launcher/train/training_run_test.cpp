@@ -172,7 +172,7 @@ TEST_F(TrainingRunTest, RefusesMoreRanksThanShardsBeforeItMakesAFile) {
 
 TEST_F(TrainingRunTest, RefusesMoreSeriesThanAllowed) {
   EXPECT_TRUE(
-      throws_with<InvalidArgument>("monitoring.max_series: got 10, but 5 blocks on 1 ranks",
+      throws_with<InvalidArgument>("monitoring.max_series: got 10, but 5 blocks on 1 rank need",
                                    [&] { (void)train(config({"monitoring.max_series=10"})); }));
   EXPECT_FALSE(fs::exists(directory_ / "run"));
 }
