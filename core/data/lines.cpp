@@ -63,7 +63,7 @@ struct Signature {
 };
 using namespace std::string_view_literals;
 constexpr Signature kSignatures[] = {
-    {"\x1f\x8b"sv, "a gzip file; add .gz to its name"},
+    {"\x1f\x8b"sv, "a gzip file; add .gz to its name, or unpack it: gunzip"},
     {"\xFF\xFE\0\0"sv,
      "UTF-32 (byte order mark FF FE 00 00); convert it: iconv -f UTF-32 -t UTF-8"},
     {"\0\0\xFE\xFF"sv,

@@ -46,8 +46,9 @@ std::vector<decode::Tokens> read_sources(const Source& source, size_t before,
   };
   for (std::string line; reads_on() && std::getline(source.in, line);) {
     const std::string place = join(source.name, ": line ", before + sources.size() + 1, ": ");
-    require<DataError>(before + sources.size() > 0 || !line.starts_with("\x1F\x8B"), source.name,
-                       ": is compressed by gzip; name the file, ending in .gz, or use zcat");
+    const bool is_first = before + sources.size() == 0;
+    const std::string foreign = is_first ? data::describe_foreign_bytes(line) : "";
+    require<DataError>(foreign.empty(), source.name, " ", foreign);
     if (find_invalid_utf8(line) != line.npos)
       log.warn(place + "is not UTF-8; each byte that is not becomes U+FFFD");
     sources.push_back(model.tokenizer->encode(data::repaired(line)));

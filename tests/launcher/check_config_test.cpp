@@ -104,14 +104,14 @@ TEST_F(CheckConfig, NamesEveryProblemOfKeysAndTexts) {
                    "monitoring.listen=none.invalid:80"}),
             "");
 
-  EXPECT_THAT(
-      said,
-      ElementsAre(HasSubstr("model.widht: unknown key; did you mean model.width"),
-                  HasSubstr("'none.invalid' has no IPv4 address"),
-                  "text: " + (dir / "zip.de") + " is a gzip file; add .gz to its name",
-                  HasSubstr("neither " + (dir / "none.de")),
-                  HasSubstr("neither " + (dir / "none.en")), HasSubstr("/a,b.de.gz exists"),
-                  HasSubstr("/a,b.en.gz exists"), HasSubstr("opening " + (dir / "none.model"))));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("model.widht: unknown key; did you mean model.width"),
+                                HasSubstr("'none.invalid' has no IPv4 address"),
+                                "text: " + (dir / "zip.de") +
+                                    " is a gzip file; add .gz to its name, or unpack it: gunzip",
+                                HasSubstr("neither " + (dir / "none.de")),
+                                HasSubstr("neither " + (dir / "none.en")),
+                                HasSubstr("/a,b.de.gz exists"), HasSubstr("/a,b.en.gz exists"),
+                                HasSubstr("opening " + (dir / "none.model"))));
   EXPECT_EQ(problems.code(), ExitCode::kUsage);
 }
 

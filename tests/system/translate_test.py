@@ -135,15 +135,13 @@ class Translate(fathom.TestCase):
         self.assertIn("--output: ", line)
         self.fathom("translate", self.run_path, plain, "--output", "/dev/full", code=6)
 
-    def test_compressed_bytes_are_not_taken_for_text(self):
-        packed = self.directory / "stdin.gz"
-        packed.write_bytes(gzip.compress(self.source.encode()))
-        with open(packed, "rb") as stdin:
-            done = subprocess.run(fathom.command("translate", self.run_path), stdin=stdin,
-                                  capture_output=True, text=True, env=fathom.environment(),
-                                  check=False)
-        self.assertEqual((done.returncode, done.stdout), (3, ""))
-        self.assertIn("standard input: is compressed by gzip", done.stderr.splitlines()[-1])
+    def test_bytes_that_are_no_text_are_not_taken_for_it(self):
+        for text, words in ((gzip.compress(self.source.encode()), "is a gzip file"),
+                            (self.source.encode("utf-16"), "is UTF-16")):
+            done = subprocess.run(fathom.command("translate", self.run_path), input=text,
+                                  capture_output=True, env=fathom.environment(), check=False)
+            self.assertEqual((done.returncode, done.stdout), (3, b""))
+            self.assertIn(f"standard input {words}", done.stderr.decode().splitlines()[-1])
 
     def test_evaluate_takes_any_two_files(self):
         corpus = self.directory / "corpus"

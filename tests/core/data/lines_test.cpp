@@ -130,8 +130,8 @@ TEST(ReadText, SaysWhatBytesAreThatAreNoText) {
              "\xFF\xFE"
              "e\0"s);
 
-  EXPECT_EQ(said("zipped.de"),
-            "text: " + dir / "zipped.de" + " is a gzip file; add .gz to its name");
+  EXPECT_EQ(said("zipped.de"), "text: " + dir / "zipped.de" +
+                                   " is a gzip file; add .gz to its name, or unpack it: gunzip");
   for (const char* name : {"little.de", "big.de"})
     EXPECT_THAT(said(name), HasSubstr(" is UTF-16 (byte order mark ")) << name;
   EXPECT_THAT(said("little.de"), HasSubstr("convert it: iconv -f UTF-16 -t UTF-8"));
